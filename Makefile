@@ -1,0 +1,54 @@
+# Run `make help` for the targets.
+
+GO      ?= go
+SQLC     = $(GO) tool -modfile=tools/sqlc/go.mod sqlc
+GOOSE    = $(GO) tool -modfile=tools/goose/go.mod goose
+LINT     = $(GO) tool -modfile=tools/staticcheck/go.mod staticcheck
+# The goose command without the drivers that this project does not use.
+export GOFLAGS += -buildvcs=false
+TEST_TIMEOUT ?= 10m
+FUZZTIME     ?= 20s
+
+.DEFAULT_GOAL := help
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+test: ## Run every test
+	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+check: generate-check ## Check formatting, vet, lint, generated code, SQL and migrations
+	@test -z "$$(gofmt -l .)" || { echo "gofmt needed:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(LINT) ./...
+	@! LC_ALL=C grep -rnP '[^\x00-\x7F]' db || { echo "SQL must be ASCII: sqlc can cut such a query short"; exit 1; }
+	$(SQLC) vet --no-remote
+	@for tree in db/migrations/*; do $(GOOSE) -dir $$tree validate || exit 1; done
+
+generate: ## Generate the database code from db/
+	rm -f internal/dbgen/*.sql.go
+	$(SQLC) generate --no-remote
+
+# sqlc diff does not see a file that no query needs any more, so the files are
+# made anew and compared.
+generate-check:
+	@$(SQLC) diff --no-remote
+	@tmp=$$(mktemp -d); cp -r db sqlc.yaml $$tmp; \
+	  sqlc=$$($(GO) tool -n -modfile=tools/sqlc/go.mod sqlc) && (cd $$tmp && $$sqlc generate --no-remote) && \
+	  diff -r internal/dbgen $$tmp/internal/dbgen; status=$$?; rm -rf $$tmp; exit $$status
+
+race: ## Run every test under the race detector
+	$(GO) test -race -timeout 20m ./...
+
+fuzz: ## Fuzz each target for FUZZTIME (20s)
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
+
+torture: ## Run the races and cancellations of the contract at full length
+	TOOLRUNTIME_TORTURE=1 $(GO) test -race -timeout 30m -run 'TestRace|TestCancel' -v ./conformance
+
+bench: ## Measure against the bare SQL of the same transactions
+	$(GO) test -run '^$$' -bench . -benchtime 2s -count 3 ./toolruntime/sqlitestore ./toolresult ./internal/canonjson
+
+.PHONY: help test check generate generate-check race fuzz torture bench

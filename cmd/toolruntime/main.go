@@ -1,0 +1,20 @@
+// Command toolruntime dispatches, asks, audits, checks and migrates from the
+// command line. Its exit code is a gate: 0 is PASS, 1 is BLOCK for a business or
+// audit reason, 2 means that it could not be found out.
+//
+// Run `toolruntime help` for the commands.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,66 @@
+-- name: InsertDownstreamReceipt :execrows
+-- InsertDownstreamReceipt records a receipt as observed, unless the scope has one.
+INSERT INTO downstream_receipts (
+    tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id,
+    downstream_request_id, result_json, producer_revision, resource_revision,
+    observed_at, effect_revision, committed_at, row_digest
+) VALUES (
+    @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @receipt_id,
+    @downstream_request_id, @result_json, @producer_revision, @resource_revision,
+    @observed_at, @effect_revision, @committed_at, @row_digest
+) ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING;
+
+-- name: GetDownstreamReceipt :one
+-- GetDownstreamReceipt returns the receipt that was observed for a scope.
+SELECT * FROM downstream_receipts
+WHERE tenant_id = @tenant_id AND subject_id = @subject_id
+    AND tool_name = @tool_name AND idempotency_key = @idempotency_key;
+
+-- name: InsertLocalReceipt :exec
+-- InsertLocalReceipt accepts a receipt.
+INSERT INTO local_receipts (
+    operation_pk, receipt_id, downstream_request_id, request_sha256, result_json,
+    producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
+) VALUES (
+    @operation_pk, @receipt_id, @downstream_request_id, @request_sha256, @result_json,
+    @producer_revision, @resource_revision, @observed_at, @effect_revision, @reconciled_at, @row_digest
+);
+
+-- name: GetLocalReceipt :one
+-- GetLocalReceipt returns the receipt that was accepted for an operation.
+SELECT * FROM local_receipts WHERE operation_pk = @operation_pk;
+
+-- name: InsertRejectedReceipt :exec
+-- InsertRejectedReceipt keeps an answer that broke the output contract.
+INSERT INTO rejected_receipts (
+    operation_pk, attempt, receipt_id, downstream_request_id, result_text,
+    producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest
+) VALUES (
+    @operation_pk, @attempt, @receipt_id, @downstream_request_id, @result_text,
+    @producer_revision, @resource_revision, @observed_at, @violation, @recorded_at, @row_digest
+);
+
+-- name: GetRejectedReceipt :one
+-- GetRejectedReceipt returns the answer that put an operation in review.
+SELECT * FROM rejected_receipts WHERE operation_pk = @operation_pk;
+
+-- name: ListDownstreamReceipts :many
+-- ListDownstreamReceipts is a page of observed receipts after a key.
+SELECT * FROM downstream_receipts WHERE downstream_pk > @after_pk
+ORDER BY downstream_pk LIMIT CAST(@page AS BIGINT);
+
+-- name: ListOrphanLocalReceipts :many
+-- ListOrphanLocalReceipts is a page of accepted receipts after a key that have
+-- no operation.
+SELECT * FROM local_receipts
+WHERE local_receipts.operation_pk > @after_pk
+    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = local_receipts.operation_pk)
+ORDER BY local_receipts.operation_pk LIMIT CAST(@page AS BIGINT);
+
+-- name: ListOrphanRejectedReceipts :many
+-- ListOrphanRejectedReceipts is a page of rejected answers after a key that have
+-- no operation.
+SELECT * FROM rejected_receipts
+WHERE rejected_receipts.operation_pk > @after_pk
+    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = rejected_receipts.operation_pk)
+ORDER BY rejected_receipts.operation_pk LIMIT CAST(@page AS BIGINT);

@@ -1,0 +1,122 @@
+// Package engine is the seam between the runtime's store and a database.
+//
+// The store writes its transactions once, over sqlc's Querier; an engine says
+// how they are run on its database. Two databases, one store: what differs is
+// here, and nothing above it knows which one it is.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+)
+
+// SchemaVersion is what the ledger's runtime_metadata says of itself.
+const SchemaVersion = "toolruntime-ledger-v1"
+
+// A Unit is the body of a transaction. It may run more than once before its
+// transaction commits, so it must only assign results, never add to them, and
+// it must not keep the Querier.
+type Unit func(ctx context.Context, q dbgen.Querier) error
+
+// An Engine runs units on a database. Its methods are safe for concurrent use.
+type Engine interface {
+	// Write runs unit in a serializable transaction. It returns nil only when
+	// the transaction is committed and durable. When unit fails, nothing of it
+	// is stored and its error comes back. An error that matches
+	// ErrCommitUnknown means that the commit may have taken.
+	//
+	// ctx is obeyed until the unit's turn has come, and not after: a unit sees a
+	// context that is never cancelled, so no transaction is left half done.
+	Write(ctx context.Context, unit Unit) error
+
+	// Read runs queries that need no common snapshot.
+	Read(ctx context.Context, unit Unit) error
+
+	// Snapshot runs queries that all see one state of the database, and cannot
+	// write. ctx interrupts them.
+	Snapshot(ctx context.Context, view func(ctx context.Context, s Snapshot) error) error
+
+	// Close ends the engine after the units that are running.
+	Close() error
+}
+
+// A Snapshot is one state of the database.
+type Snapshot struct {
+	dbgen.Querier
+	// Inspect asks the database about its own health and durability.
+	Inspect func(ctx context.Context) (Health, error)
+}
+
+// Health is what a database says of itself, in the words of the audit.
+type Health struct {
+	SQLiteVersion        string
+	JournalMode          string
+	Synchronous          int64
+	IntegrityCheck       []string
+	ForeignKeyViolations []string
+	Durable              bool // an acknowledged commit survives a power failure
+}
+
+// The kinds of database errors. Match them with errors.Is.
+var (
+	// ErrBusy: another process holds the database longer than the wait allows.
+	ErrBusy = errors.New("database is busy")
+	// ErrConstraint: the database refused a row.
+	ErrConstraint = errors.New("constraint failed")
+	// ErrFull: no space is left.
+	ErrFull = errors.New("database or disk is full")
+	// ErrReadOnly: the database cannot be written.
+	ErrReadOnly = errors.New("database is read-only")
+	// ErrCorrupt: the file is damaged, or it is no database.
+	ErrCorrupt = errors.New("database is corrupt or not a database")
+	// ErrCannotOpen: the file cannot be opened.
+	ErrCannotOpen = errors.New("database cannot be opened")
+	// ErrCommitUnknown: the commit failed and may have taken all the same.
+	// Every transaction of the store may be repeated with equal arguments.
+	ErrCommitUnknown = errors.New("outcome of the commit is unknown")
+	// ErrContract: stored state breaks its contract.
+	ErrContract = errors.New("stored state breaks its contract")
+	// ErrDatabase matches every error that came from a database.
+	ErrDatabase = errors.New("database error")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("store is closed")
+)
+
+// An Error is a database's error with its kind. Its text names the kind and the
+// code and never the driver's message, which can hold paths and stored values;
+// the cause is there for errors.As.
+type Error struct {
+	Kind  error // one of the sentinels, or ErrDatabase
+	Code  string
+	Cause error
+}
+
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return e.Kind.Error()
+	}
+	return fmt.Sprintf("%v (%s)", e.Kind, e.Code)
+}
+
+// Is matches the kind, and ErrDatabase for every kind.
+func (e *Error) Is(target error) bool { return target == e.Kind || target == ErrDatabase }
+
+// Unwrap returns the driver's error.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// A SchemaError says that a database's schema is not the one that this version
+// of the library works on. Nothing in the database was changed.
+type SchemaError struct {
+	Found string // what the database is
+	Hint  string // what to do
+}
+
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("the database is %s, and this version needs %s: %s", e.Found, SchemaVersion, e.Hint)
+}
+
+// Is matches ErrContract.
+func (e *SchemaError) Is(target error) bool { return target == ErrContract }

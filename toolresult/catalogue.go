@@ -1,0 +1,124 @@
+package toolresult
+
+import "slices"
+
+// A Code says how a call ended. [OK] is no error code; every other one is in
+// the [Catalogue].
+type Code string
+
+// OK is the code of a success.
+const OK Code = "OK"
+
+// The error codes of the contract.
+const (
+	UnknownTool             Code = "UNKNOWN_TOOL"
+	InvalidArguments        Code = "INVALID_ARGUMENTS"
+	OutputContractViolation Code = "OUTPUT_CONTRACT_VIOLATION"
+	NotFound                Code = "NOT_FOUND"
+	BusinessRuleViolation   Code = "BUSINESS_RULE_VIOLATION"
+	CallIDConflict          Code = "CALL_ID_CONFLICT"
+	IdempotencyKeyRequired  Code = "IDEMPOTENCY_KEY_REQUIRED"
+	IdempotencyConflict     Code = "IDEMPOTENCY_CONFLICT"
+	ApprovalRequired        Code = "APPROVAL_REQUIRED"
+	ApprovalInvalid         Code = "APPROVAL_INVALID"
+	TimeoutBeforeExecute    Code = "TIMEOUT_BEFORE_EXECUTE"
+	OutcomeUnknown          Code = "OUTCOME_UNKNOWN"
+	StatusConflict          Code = "STATUS_CONFLICT"
+	RateLimit               Code = "RATE_LIMIT"
+	ToolError               Code = "TOOL_ERROR"
+)
+
+// The outcomes of an execution.
+const (
+	OutcomeNotStarted = "not_started"
+	OutcomeIsUnknown  = "unknown"
+	OutcomeCommitted  = "committed"
+)
+
+// An ErrorInfo is what a model learns of a failure: fixed text that says what
+// it may do next, and names no path, id, tenant or argument.
+type ErrorInfo struct {
+	Code         Code   `json:"code"`
+	Category     string `json:"category"`
+	SafeMessage  string `json:"safe_message"`
+	Recovery     string `json:"recovery"`
+	RetryAfterMS *int64 `json:"retry_after_ms"` // milliseconds, or null
+}
+
+// An Entry is a row of the [Catalogue].
+type Entry struct {
+	Code         Code
+	Category     string
+	Outcome      string
+	Recovery     string
+	RetryAfterMS int64 // 0 is null
+	SafeMessage  string
+}
+
+var catalogue = []Entry{
+	{UnknownTool, "contract", OutcomeNotStarted, "correct_input", 0,
+		"This tool is not available. Choose one of the tools that were offered."},
+	{InvalidArguments, "contract", OutcomeNotStarted, "correct_input", 0,
+		"The arguments do not match the tool's input schema. Correct them and propose the call again."},
+	{OutputContractViolation, "execution", OutcomeIsUnknown, "human_review", 0,
+		"The tool answered outside its contract, so the answer is withheld. Do not repeat the call; a person will review it."},
+	{NotFound, "authorization", OutcomeNotStarted, "none", 0,
+		"The resource does not exist or is not available. Do not repeat the call."},
+	{BusinessRuleViolation, "business", OutcomeNotStarted, "human_review", 0,
+		"A business rule does not allow this action now. Do not repeat the call; ask a person to review it."},
+	{CallIDConflict, "conflict", OutcomeNotStarted, "human_review", 0,
+		"This call identity was already used for something else. Do not repeat the call; a person will review it."},
+	{IdempotencyKeyRequired, "contract", OutcomeNotStarted, "correct_input", 0,
+		"This action needs an idempotency key from the host. Nothing was done."},
+	{IdempotencyConflict, "conflict", OutcomeNotStarted, "human_review", 0,
+		"This idempotency key already belongs to a different request. Nothing was done; a person will review it."},
+	{ApprovalRequired, "approval", OutcomeNotStarted, "request_approval", 0,
+		"This action needs a person's approval. Nothing was done; ask for the approval first."},
+	{ApprovalInvalid, "approval", OutcomeNotStarted, "request_approval", 0,
+		"The approval does not cover exactly this action. Nothing was done; ask for a new approval."},
+	{TimeoutBeforeExecute, "execution", OutcomeNotStarted, "retry_after", 1000,
+		"The time ran out before the action started. Nothing was done; try again after the given time."},
+	{OutcomeUnknown, "execution", OutcomeIsUnknown, "query_status", 0,
+		"The action may or may not have happened. Do not repeat it; ask for its status."},
+	{StatusConflict, "conflict", OutcomeIsUnknown, "human_review", 0,
+		"The status query does not belong to this action. Do not repeat it; a person will review it."},
+	{RateLimit, "dependency", OutcomeNotStarted, "retry_after", 1000,
+		"Too many requests at the moment. Nothing was done; try again after the given time."},
+	{ToolError, "execution", OutcomeNotStarted, "human_review", 0,
+		"The tool could not do this. Nothing was changed; a person will review it."},
+}
+
+// Catalogue returns every error code with what a model may do after it.
+func Catalogue() []Entry { return slices.Clone(catalogue) }
+
+var byCode = func() map[Code]Entry {
+	m := make(map[Code]Entry, len(catalogue))
+	for _, e := range catalogue {
+		m[e.Code] = e
+	}
+	return m
+}()
+
+// Lookup returns the catalogue's entry for an error code.
+func Lookup(c Code) (Entry, bool) {
+	e, ok := byCode[c]
+	return e, ok
+}
+
+// Info is the entry as a package carries it.
+func (e Entry) Info() *ErrorInfo {
+	info := &ErrorInfo{Code: e.Code, Category: e.Category, SafeMessage: e.SafeMessage, Recovery: e.Recovery}
+	if e.RetryAfterMS != 0 {
+		ms := e.RetryAfterMS
+		info.RetryAfterMS = &ms
+	}
+	return info
+}
+
+// Status is the status of a package that ends with the code.
+func (e Entry) Status() string {
+	if e.Outcome == OutcomeIsUnknown {
+		return StatusUnknown
+	}
+	return StatusFailed
+}

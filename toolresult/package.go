@@ -1,0 +1,306 @@
+package toolresult
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+)
+
+// The constants of the wire.
+const (
+	modelResultSchema = "tool-model-result-v2"
+	auditSchema       = "tool-audit-v2"
+	auditVisibility   = "protected_audit"
+
+	StatusSucceeded = "succeeded"
+	StatusFailed    = "failed"
+	StatusUnknown   = "unknown"
+
+	trustData    = "untrusted_data"
+	trustControl = "trusted_control"
+
+	controlSource   = "offline-dispatcher"
+	controlProducer = "offline-dispatcher-v2"
+)
+
+// A Delivery says where an answer comes from.
+type Delivery string
+
+// The deliveries.
+const (
+	Fresh             Delivery = "fresh"
+	LocalReplay       Delivery = "local_replay"
+	ReceiptReconciled Delivery = "receipt_reconciled"
+)
+
+// A Package is what a call returns.
+type Package struct {
+	ModelResult    ModelResult    `json:"model_result"`
+	ProtectedAudit ProtectedAudit `json:"protected_audit"`
+}
+
+// A ModelResult is the projection that goes to the model.
+type ModelResult struct {
+	SchemaVersion string          `json:"schema_version"`
+	Status        string          `json:"status"`
+	Data          json.RawMessage `json:"data"` // canonical object, or null
+	Error         *ErrorInfo      `json:"error"`
+	Execution     Execution       `json:"execution"`
+	Provenance    Provenance      `json:"provenance"`
+}
+
+// Execution says what happened, and whether the data is whole.
+type Execution struct {
+	Outcome   string   `json:"outcome"`
+	Delivery  Delivery `json:"delivery"`
+	Complete  bool     `json:"complete"`
+	Truncated bool     `json:"truncated"`
+}
+
+// Provenance says who made the data, and how far to trust it.
+type Provenance struct {
+	SourceLabel      string  `json:"source_label"`
+	ProducerRevision string  `json:"producer_revision"`
+	ResourceRevision *string `json:"resource_revision"`
+	ObservedAt       string  `json:"observed_at"` // UTC, whole seconds: 2006-01-02T15:04:05Z
+	Trust            string  `json:"trust"`
+}
+
+// A ProtectedAudit is the projection that never goes to the model.
+type ProtectedAudit struct {
+	SchemaVersion   string          `json:"schema_version"`
+	Visibility      string          `json:"visibility"`
+	OperationID     string          `json:"operation_id"`
+	PrincipalRef    string          `json:"principal_ref"`
+	ProviderContext ProviderContext `json:"provider_context"`
+	ToolContract    Contract        `json:"tool_contract"`
+	Binding         Binding         `json:"binding"`
+	Downstream      Downstream      `json:"downstream"`
+	Redactions      []string        `json:"redactions"`
+}
+
+// A ProviderContext names the provider's turn.
+type ProviderContext struct {
+	Provider        string `json:"provider"`
+	APIFamily       string `json:"api_family"`
+	ResponseID      string `json:"response_id"`
+	CallID          string `json:"call_id"`
+	AdapterRevision string `json:"adapter_revision"`
+}
+
+// A Binding holds the digests that tie a package to its call.
+type Binding struct {
+	RequestSHA256     string `json:"request_sha256"`
+	ResultSHA256      string `json:"result_sha256"`
+	CallBindingSHA256 string `json:"call_binding_sha256"`
+}
+
+// Downstream is the evidence of the effect.
+type Downstream struct {
+	RequestID *string `json:"request_id"`
+	ReceiptID *string `json:"receipt_id"`
+	StatusRef *string `json:"status_ref"`
+}
+
+// Evidence is what a success is made of. A write has all of it; a read has
+// neither receipt, request nor status_ref.
+type Evidence struct {
+	ReceiptID        string
+	RequestID        string
+	StatusRef        string
+	Data             string // canonical JSON object
+	ProducerRevision string
+	ResourceRevision string // "" is null
+	ObservedAt       string
+}
+
+// Code returns how the call ended: [OK] or an error code.
+func (p *Package) Code() Code {
+	if p.ModelResult.Error == nil {
+		return OK
+	}
+	return p.ModelResult.Error.Code
+}
+
+// Delivery returns where the answer comes from.
+func (p *Package) Delivery() Delivery { return p.ModelResult.Execution.Delivery }
+
+// StatusRef returns the public name of the operation, or "".
+func (p *Package) StatusRef() string { return deref(p.ProtectedAudit.Downstream.StatusRef) }
+
+// Decode reads the data of a success into v, a pointer.
+func (p *Package) Decode(v any) error {
+	if p.Code() != OK {
+		return fmt.Errorf("toolresult: a package with code %s has no data", p.Code())
+	}
+	return json.Unmarshal(p.ModelResult.Data, v)
+}
+
+// Success is the package of a committed effect, or of a read. The package owns
+// its memory: changing it changes no other answer.
+func (b *Bound) Success(source string, e Evidence, d Delivery) *Package {
+	return b.seal(ModelResult{
+		SchemaVersion: modelResultSchema,
+		Status:        StatusSucceeded,
+		Data:          json.RawMessage(e.Data),
+		Execution:     Execution{Outcome: OutcomeCommitted, Delivery: d, Complete: true},
+		Provenance: Provenance{SourceLabel: source, ProducerRevision: e.ProducerRevision,
+			ResourceRevision: optional(e.ResourceRevision), ObservedAt: e.ObservedAt, Trust: trustData},
+	}, Downstream{RequestID: optional(e.RequestID), ReceiptID: optional(e.ReceiptID), StatusRef: optional(e.StatusRef)})
+}
+
+// Failure is the package of a call that ended with an error code, at time now
+// in Unix seconds. statusRef is empty where the code names no operation.
+func (b *Bound) Failure(code Code, statusRef string, now int64) *Package {
+	entry := byCode[code]
+	return b.seal(ModelResult{
+		SchemaVersion: modelResultSchema,
+		Status:        entry.Status(),
+		Error:         entry.Info(),
+		Execution:     Execution{Outcome: entry.Outcome, Delivery: Fresh},
+		Provenance: Provenance{SourceLabel: controlSource, ProducerRevision: controlProducer,
+			ObservedAt: FormatTime(now), Trust: trustControl},
+	}, Downstream{StatusRef: optional(statusRef)})
+}
+
+func (b *Bound) seal(m ModelResult, d Downstream) *Package {
+	c := b.call
+	result := m.SHA256()
+	return &Package{m, ProtectedAudit{
+		SchemaVersion: auditSchema,
+		Visibility:    auditVisibility,
+		OperationID:   c.OperationID,
+		PrincipalRef:  b.PrincipalRef(),
+		ProviderContext: ProviderContext{Provider: c.Provider, APIFamily: c.APIFamily,
+			ResponseID: c.ResponseID, CallID: c.CallID, AdapterRevision: c.AdapterRevision},
+		ToolContract: b.contract,
+		Binding: Binding{RequestSHA256: b.request, ResultSHA256: result,
+			CallBindingSHA256: b.CallBindingSHA256(result, d)},
+		Downstream: d,
+		Redactions: []string{},
+	}}
+}
+
+// SHA256 is the digest of the whole model result. Data must be canonical, as it
+// is in every package that this library made.
+func (m *ModelResult) SHA256() string {
+	var e encoder
+	m.encode(&e)
+	return e.sum()
+}
+
+// Text is the canonical JSON of the model result: the only thing that a
+// provider ever gets.
+func (m *ModelResult) Text() string {
+	var e encoder
+	m.encode(&e)
+	return string(e.b)
+}
+
+func (m *ModelResult) encode(e *encoder) {
+	e.open()
+	if m.Data == nil {
+		e.raw("data", "null")
+	} else {
+		e.raw("data", string(m.Data))
+	}
+	if x := m.Error; x == nil {
+		e.raw("error", "null")
+	} else {
+		e.object("error")
+		e.str("category", x.Category)
+		e.str("code", string(x.Code))
+		e.str("recovery", x.Recovery)
+		if x.RetryAfterMS == nil {
+			e.raw("retry_after_ms", "null")
+		} else {
+			e.raw("retry_after_ms", fmt.Sprint(*x.RetryAfterMS))
+		}
+		e.str("safe_message", x.SafeMessage)
+		e.close()
+	}
+	e.object("execution")
+	e.boolean("complete", m.Execution.Complete)
+	e.str("delivery", string(m.Execution.Delivery))
+	e.str("outcome", m.Execution.Outcome)
+	e.boolean("truncated", m.Execution.Truncated)
+	e.close()
+	e.object("provenance")
+	e.str("observed_at", m.Provenance.ObservedAt)
+	e.str("producer_revision", m.Provenance.ProducerRevision)
+	e.ptr("resource_revision", m.Provenance.ResourceRevision)
+	e.str("source_label", m.Provenance.SourceLabel)
+	e.str("trust", m.Provenance.Trust)
+	e.close()
+	e.str("schema_version", m.SchemaVersion)
+	e.str("status", m.Status)
+	e.close()
+}
+
+// Clone returns a copy that shares no memory with p.
+func (p *Package) Clone() *Package {
+	q := *p
+	q.ModelResult.Data = bytes.Clone(p.ModelResult.Data)
+	if p.ModelResult.Error != nil {
+		info := *p.ModelResult.Error
+		info.RetryAfterMS = clonePtr(info.RetryAfterMS)
+		q.ModelResult.Error = &info
+	}
+	q.ModelResult.Provenance.ResourceRevision = clonePtr(p.ModelResult.Provenance.ResourceRevision)
+	d := p.ProtectedAudit.Downstream
+	q.ProtectedAudit.Downstream = Downstream{clonePtr(d.RequestID), clonePtr(d.ReceiptID), clonePtr(d.StatusRef)}
+	q.ProtectedAudit.Redactions = append([]string{}, p.ProtectedAudit.Redactions...)
+	return &q
+}
+
+// FormatTime writes a portable Unix time as observed_at does.
+func FormatTime(unix int64) string {
+	return time.Unix(unix, 0).UTC().Format(observedLayout)
+}
+
+const observedLayout = "2006-01-02T15:04:05Z"
+
+// ValidObservedAt reports whether s is a real UTC instant of the years 0001 to
+// 9999 in the one form that the contract allows.
+func ValidObservedAt(s string) bool {
+	if len(s) != len(observedLayout) || s[10] != 'T' || s[19] != 'Z' || s[:4] == "0000" {
+		return false
+	}
+	_, err := time.Parse(observedLayout, s)
+	return err == nil
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func clonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// canonicalPackage is the tree and the text of p; it fails where p holds what
+// is outside the JSON domain.
+func canonicalPackage(p *Package) ([]byte, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return canonjson.Canonicalize(raw)
+}

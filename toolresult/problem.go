@@ -1,0 +1,26 @@
+package toolresult
+
+import "github.com/toolruntime/toolruntime-go/internal/schema"
+
+// A Problem is one way in which a value breaks the contract. It names the place
+// and the rule, never a value.
+type Problem struct {
+	Path string // for example "model_result.data.amount"
+	Rule string
+}
+
+func (p Problem) String() string { return p.Path + ": " + p.Rule }
+
+type problems []Problem
+
+func (ps *problems) add(path, rule string) { *ps = append(*ps, Problem{path, rule}) }
+
+// violations turns the paths of a schema ("$.amount") into those of a package
+// ("data.amount").
+func violations(path string, vs []schema.Violation) []Problem {
+	var ps problems
+	for _, v := range vs {
+		ps.add(path+v.Path[1:], "breaks the schema: "+v.Rule)
+	}
+	return ps
+}

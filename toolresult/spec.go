@@ -1,0 +1,240 @@
+package toolresult
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/schema"
+)
+
+// A Risk says whether a tool changes anything. The zero value is the careful
+// one.
+type Risk int
+
+// The risks.
+const (
+	Write Risk = iota // changes something: needs a key, an approval, and the ledger
+	Read              // changes nothing: never in the ledger
+)
+
+func (r Risk) String() string {
+	if r == Read {
+		return "read"
+	}
+	return "write"
+}
+
+// A SpecConfig describes a tool to [NewSpec].
+type SpecConfig struct {
+	Contract       Contract
+	Risk           Risk
+	Source         string            // the source_label of a success
+	InputSchema    json.RawMessage   // JSON Schema 2020-12 of an object
+	OutputSchema   json.RawMessage   // JSON Schema 2020-12 of an object
+	Equal          map[string]string // output field -> the argument it must equal
+	MaxOutputBytes int               // canonical size; 0 means 65,536
+	MaxOutputDepth int               // depth of the deepest value, the root being 0; 0 means 32
+}
+
+// A Spec is the registry's entry of a tool, as far as results are concerned:
+// its contract, and the rules for arguments and output. It is immutable and
+// safe for concurrent use.
+type Spec struct {
+	contract        Contract
+	risk            Risk
+	source          string
+	input, output   *schema.Schema
+	equal           []binding // sorted by field
+	maxBytes, depth int
+}
+
+type binding struct{ field, argument string }
+
+// NewSpec checks a tool's description and compiles its schemas. Schemas load
+// nothing: a $ref that leaves the document is an error.
+func NewSpec(c SpecConfig) (*Spec, error) {
+	for _, f := range [...]struct{ name, value string }{
+		{"name", c.Contract.Name}, {"source", c.Source},
+		{"input_schema_revision", c.Contract.InputSchema}, {"output_schema_revision", c.Contract.OutputSchema},
+		{"effect_revision", c.Contract.Effect}, {"handler_revision", c.Contract.Handler},
+		{"producer_revision", c.Contract.Producer}, {"policy_revision", c.Contract.Policy},
+	} {
+		if err := CheckIdentifier(f.name, f.value); err != nil {
+			return nil, err
+		}
+	}
+	s := &Spec{contract: c.Contract, risk: c.Risk, source: c.Source, maxBytes: c.MaxOutputBytes, depth: c.MaxOutputDepth}
+	var err error
+	if s.input, err = schema.Compile(c.InputSchema); err != nil {
+		return nil, fmt.Errorf("toolresult: input schema of %s: %w", c.Contract.Name, err)
+	}
+	if s.output, err = schema.Compile(c.OutputSchema); err != nil {
+		return nil, fmt.Errorf("toolresult: output schema of %s: %w", c.Contract.Name, err)
+	}
+	for _, field := range slices.Sorted(maps.Keys(c.Equal)) {
+		if !slices.Contains(s.output.Fields(), field) {
+			return nil, &InputError{"equal", fmt.Sprintf("names %q, which the output schema does not declare", field)}
+		}
+		if !slices.Contains(s.input.Fields(), c.Equal[field]) {
+			return nil, &InputError{"equal", fmt.Sprintf("names %q, which the input schema does not declare", c.Equal[field])}
+		}
+		s.equal = append(s.equal, binding{field, c.Equal[field]})
+	}
+	if s.maxBytes, err = within("max_output_bytes", s.maxBytes, canonjson.MaxBytes); err != nil {
+		return nil, err
+	}
+	if s.depth, err = within("max_output_depth", s.depth, canonjson.MaxDepth); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func within(field string, v, limit int) (int, error) {
+	if v == 0 {
+		return limit, nil
+	}
+	if v < 1 || v > limit {
+		return 0, &InputError{field, fmt.Sprintf("must be between 1 and %d", limit)}
+	}
+	return v, nil
+}
+
+// Contract returns the tool's name and revisions.
+func (s *Spec) Contract() Contract { return s.contract }
+
+// Risk returns whether the tool changes anything.
+func (s *Spec) Risk() Risk { return s.risk }
+
+// Source returns the producer's label, the source_label of a success.
+func (s *Spec) Source() string { return s.source }
+
+// InputSchema returns the JSON Schema of the arguments, to offer to a model.
+func (s *Spec) InputSchema() json.RawMessage { return slices.Clone(s.input.JSON()) }
+
+// OutputSchema returns the JSON Schema of the data of a success.
+func (s *Spec) OutputSchema() json.RawMessage { return slices.Clone(s.output.JSON()) }
+
+// CheckArguments returns every way in which b's arguments break the input
+// schema; none means that they may be used.
+func (s *Spec) CheckArguments(b *Bound) []Problem {
+	return violations("arguments", s.input.ValidateInput(b.tree))
+}
+
+// CheckOutput returns every way in which a result breaks the tool's output
+// contract for the call b.
+func (s *Spec) CheckOutput(b *Bound, e Evidence) []Problem {
+	var ps problems
+	if len(e.Data) > canonjson.MaxBytes {
+		ps.add("data", "is larger than 65536 bytes")
+		return ps
+	}
+	tree, err := canonjson.ParseCanonical([]byte(e.Data))
+	if err != nil {
+		ps.add("data", err.Error())
+		return ps
+	}
+	s.checkData(&ps, "data", b, tree, len(e.Data))
+	if e.ProducerRevision != s.contract.Producer {
+		ps.add("producer_revision", "is not the registered one")
+	}
+	if e.ResourceRevision != "" && schema.IsBlank(e.ResourceRevision) {
+		ps.add("resource_revision", "must be null or not blank")
+	}
+	if !ValidObservedAt(e.ObservedAt) {
+		ps.add("observed_at", "must be a real UTC instant in whole seconds")
+	}
+	return ps
+}
+
+// checkData holds the data of a result against the output contract. tree is
+// inside the JSON domain, so it may be walked; size is that of its canonical
+// text.
+func (s *Spec) checkData(ps *problems, path string, b *Bound, tree any, size int) {
+	data, ok := tree.(map[string]any)
+	if !ok {
+		ps.add(path, "must be an object")
+		return
+	}
+	if size > s.maxBytes {
+		ps.add(path, fmt.Sprintf("is larger than the tool's %d bytes", s.maxBytes))
+	}
+	if deepest(data, 0) > s.depth {
+		ps.add(path, fmt.Sprintf("is nested deeper than the tool's %d levels", s.depth))
+	}
+	if key, found := sensitiveKey(data); found {
+		ps.add(path, "has a field that results must not carry: "+key)
+	}
+	*ps = append(*ps, violations(path, s.output.ValidateOutput(data))...)
+	args, _ := b.tree.(map[string]any)
+	for _, eq := range s.equal {
+		got, inData := data[eq.field]
+		want, inArgs := args[eq.argument]
+		if inData != inArgs || !equalJSON(got, want) {
+			ps.add(path+"."+eq.field, "does not equal the argument "+eq.argument)
+		}
+	}
+}
+
+func deepest(v any, depth int) int {
+	most := depth
+	switch v := v.(type) {
+	case map[string]any:
+		for _, x := range v {
+			most = max(most, deepest(x, depth+1))
+		}
+	case []any:
+		for _, x := range v {
+			most = max(most, deepest(x, depth+1))
+		}
+	}
+	return most
+}
+
+// sensitive holds the keys that no result may carry at any depth: secrets, and
+// control fields that would let data pose as the runtime.
+var sensitive = map[string]bool{
+	"authorization": true, "api_key": true, "access_token": true, "refresh_token": true,
+	"password": true, "secret": true, "cookie": true, "set_cookie": true,
+	"call_id": true, "operation_id": true, "request_digest": true, "request_sha256": true,
+	"result_sha256": true, "call_binding_sha256": true,
+}
+
+// sensitiveKey returns the normalised name of a forbidden key in v; the name is
+// one of ours, so it can be reported.
+func sensitiveKey(v any) (string, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, x := range v {
+			if len(key) <= 2*len("call_binding_sha256") {
+				if name := strings.ReplaceAll(strings.ToLower(key), "-", "_"); sensitive[name] {
+					return name, true
+				}
+			}
+			if name, found := sensitiveKey(x); found {
+				return name, true
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if name, found := sensitiveKey(x); found {
+				return name, true
+			}
+		}
+	}
+	return "", false
+}
+
+// equalJSON is equality of canonical forms: 1 and 1.0 differ.
+func equalJSON(a, b any) bool {
+	if sa, ok := a.(string); ok {
+		sb, ok := b.(string)
+		return ok && sa == sb
+	}
+	ta, errA := canonjson.Marshal(a)
+	tb, errB := canonjson.Marshal(b)
+	return errA == nil && errB == nil && string(ta) == string(tb)
+}
