@@ -9,8 +9,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -31,7 +34,21 @@ type engine struct {
 	open   func(ctx context.Context, address string) (*toolruntime.Store, error)
 	// plain is a connection past the runtime, as an operator or an attacker has.
 	plain func(t testing.TB, address string) *sql.DB
+	// noForeignKeys lets a plain connection break foreign keys.
+	noForeignKeys string
+	// placeholder writes the n-th parameter of a plain statement.
+	placeholder func(n int) string
 }
+
+// args replaces {1}, {2} … in a plain statement by the engine's parameters.
+func (e engine) args(query string) string {
+	return numbered.ReplaceAllStringFunc(query, func(s string) string {
+		n, _ := strconv.Atoi(s[1 : len(s)-1])
+		return e.placeholder(n)
+	})
+}
+
+var numbered = regexp.MustCompile(`\{[0-9]+\}`)
 
 var engines = []engine{{
 	name:   "sqlite",
@@ -48,6 +65,8 @@ var engines = []engine{{
 		t.Cleanup(func() { db.Close() })
 		return db
 	},
+	noForeignKeys: "PRAGMA foreign_keys = OFF",
+	placeholder:   func(n int) string { return fmt.Sprintf("?%d", n) },
 }}
 
 func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {

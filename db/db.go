@@ -9,6 +9,12 @@ import "embed"
 //go:embed migrations/sqlite/*.sql
 var SQLite embed.FS
 
+// Postgres holds the migrations of the PostgreSQL ledger, in
+// migrations/postgres.
+//
+//go:embed migrations/postgres/*.sql
+var Postgres embed.FS
+
 // AdoptV3 moves the rows of a persistent-tool-runtime-v3 database.
 //
 //go:embed adopt/v3.sql

@@ -72,6 +72,9 @@ func Bind(p Principal, c Call, t Contract) (*Bound, error) {
 			return nil, &InputError{f.name, "must be valid UTF-8"}
 		}
 	}
+	if c.Name != t.Name {
+		return nil, &InputError{"name", "must be the contract's"}
+	}
 	tree, text, err := canonicalArguments(c.Arguments)
 	if err != nil {
 		return nil, err

@@ -147,6 +147,6 @@ func canonicalArguments(raw json.RawMessage) (any, []byte, error) {
 // An argumentsError says that no digest of the arguments exists.
 type argumentsError struct{ cause error }
 
-func (e *argumentsError) Error() string        { return "toolresult: arguments: " + e.cause.Error() }
+func (e *argumentsError) Error() string        { return "arguments: " + e.cause.Error() }
 func (e *argumentsError) Unwrap() error        { return e.cause }
 func (e *argumentsError) Is(target error) bool { return target == ErrInvalidInput }

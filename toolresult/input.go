@@ -28,7 +28,7 @@ type InputError struct {
 	Rule  string // for example "must not be blank"
 }
 
-func (e *InputError) Error() string { return "toolresult: " + e.Field + " " + e.Rule }
+func (e *InputError) Error() string { return e.Field + " " + e.Rule }
 
 // Is reports that every InputError is [ErrInvalidInput].
 func (e *InputError) Is(target error) bool { return target == ErrInvalidInput }

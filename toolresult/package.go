@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
@@ -252,7 +253,7 @@ func (p *Package) Clone() *Package {
 	q.ModelResult.Provenance.ResourceRevision = clonePtr(p.ModelResult.Provenance.ResourceRevision)
 	d := p.ProtectedAudit.Downstream
 	q.ProtectedAudit.Downstream = Downstream{clonePtr(d.RequestID), clonePtr(d.ReceiptID), clonePtr(d.StatusRef)}
-	q.ProtectedAudit.Redactions = append([]string{}, p.ProtectedAudit.Redactions...)
+	q.ProtectedAudit.Redactions = slices.Clone(p.ProtectedAudit.Redactions)
 	return &q
 }
 
@@ -295,12 +296,14 @@ func clonePtr[T any](p *T) *T {
 	return &v
 }
 
-// canonicalPackage is the tree and the text of p; it fails where p holds what
-// is outside the JSON domain.
-func canonicalPackage(p *Package) ([]byte, error) {
-	raw, err := json.Marshal(p)
-	if err != nil {
+// tree is a as the strict reader sees it. The encoder must not escape HTML: that
+// would make six bytes of one, and a package that is in the limits too large.
+func (a *ProtectedAudit) tree() (any, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(a); err != nil {
 		return nil, err
 	}
-	return canonjson.Canonicalize(raw)
+	return canonjson.Parse(text.Bytes())
 }

@@ -37,7 +37,7 @@ type SpecConfig struct {
 	OutputSchema   json.RawMessage   // JSON Schema 2020-12 of an object
 	Equal          map[string]string // output field -> the argument it must equal
 	MaxOutputBytes int               // canonical size; 0 means 65,536
-	MaxOutputDepth int               // depth of the deepest value, the root being 0; 0 means 32
+	MaxOutputDepth int               // depth of the deepest value, the root being 0; 0 means 29
 }
 
 // A Spec is the registry's entry of a tool, as far as results are concerned:
@@ -51,6 +51,10 @@ type Spec struct {
 	equal           []binding // sorted by field
 	maxBytes, depth int
 }
+
+// maxOutputDepth leaves room for the package around the data, which is two
+// levels, and for an empty container, which is a level of its own when read.
+const maxOutputDepth = canonjson.MaxDepth - 3
 
 type binding struct{ field, argument string }
 
@@ -87,7 +91,7 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 	if s.maxBytes, err = within("max_output_bytes", s.maxBytes, canonjson.MaxBytes); err != nil {
 		return nil, err
 	}
-	if s.depth, err = within("max_output_depth", s.depth, canonjson.MaxDepth); err != nil {
+	if s.depth, err = within("max_output_depth", s.depth, maxOutputDepth); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -141,8 +145,8 @@ func (s *Spec) CheckOutput(b *Bound, e Evidence) []Problem {
 	if e.ProducerRevision != s.contract.Producer {
 		ps.add("producer_revision", "is not the registered one")
 	}
-	if e.ResourceRevision != "" && schema.IsBlank(e.ResourceRevision) {
-		ps.add("resource_revision", "must be null or not blank")
+	if r := e.ResourceRevision; r != "" && (schema.IsBlank(r) || !canonjson.ValidText(r)) {
+		ps.add("resource_revision", "must be null or text that is not blank")
 	}
 	if !ValidObservedAt(e.ObservedAt) {
 		ps.add("observed_at", "must be a real UTC instant in whole seconds")

@@ -17,11 +17,15 @@ func Validate(b *Bound, spec *Spec, p *Package) []Problem {
 	if p == nil {
 		return []Problem{{"package", "is missing"}}
 	}
-	raw, err := canonicalPackage(p)
+	model, err := canonjson.Parse([]byte(p.ModelResult.Text()))
 	if err != nil {
-		return []Problem{{"package", "is outside the JSON domain: " + err.Error()}}
+		return []Problem{{"model_result", err.Error()}}
 	}
-	return ValidateJSON(b, spec, raw)
+	audit, err := p.ProtectedAudit.tree()
+	if err != nil {
+		return []Problem{{"protected_audit", err.Error()}}
+	}
+	return validate(b, spec, model, audit)
 }
 
 // ValidateJSON is [Validate] for a package from outside, in whatever shape. It
@@ -31,13 +35,24 @@ func ValidateJSON(b *Bound, spec *Spec, raw []byte) []Problem {
 	if err != nil {
 		return []Problem{{"package", err.Error()}}
 	}
-	c := &checker{b: b, spec: spec}
+	var c checker
 	root := c.object("package", tree, "model_result", "protected_audit")
 	if root == nil {
 		return c.ps
 	}
-	model := c.model(root["model_result"])
-	c.audit(root["protected_audit"], root["model_result"], model)
+	return append(c.ps, validate(b, spec, root["model_result"], root["protected_audit"])...)
+}
+
+func validate(b *Bound, spec *Spec, model, audit any) []Problem {
+	c := &checker{b: b, spec: spec}
+	registered := UnregisteredContract(b.contract.Name)
+	if spec != nil {
+		registered = spec.contract
+	}
+	if b.contract != registered {
+		c.ps.add("spec", "is not of the contract that the call is bound to")
+	}
+	c.audit(audit, model, c.model(model))
 	return c.ps
 }
 
@@ -165,6 +180,7 @@ func (c *checker) success(m, execution, provenance map[string]any) {
 func (c *checker) failure(m, execution, provenance map[string]any) {
 	const path = "model_result"
 	c.equal(path, m, "data", nil, "must be null in a failure")
+	c.equal(path+".execution", execution, "complete", false, "must be false in a failure")
 	c.equal(path+".execution", execution, "truncated", false, "must be false in a failure")
 	c.equal(path+".provenance", provenance, "trust", trustControl, "must be trusted_control in a failure")
 	c.equal(path+".provenance", provenance, "source_label", controlSource, "is not the runtime's")
@@ -252,19 +268,20 @@ func (c *checker) downstream(v any, model map[string]any) (d Downstream, whole b
 	if m == nil {
 		return d, false
 	}
-	write := c.spec != nil && c.spec.risk == Write && model["status"] == StatusSucceeded
-	c.text(path, m, "request_id", !write)
-	c.text(path, m, "receipt_id", !write)
-	ref, isText := m["status_ref"].(string)
-	switch {
-	case write && ref != c.b.StatusRef():
-		c.ps.add(path+".status_ref", "is another operation's")
-	case m["status_ref"] != nil && !(isText && ValidStatusRef(ref)):
-		c.ps.add(path+".status_ref", "must be null or a status_ref")
-	}
-	if failed, ok := model["status"]; ok && failed != StatusSucceeded {
+	read := c.spec != nil && c.spec.risk == Read
+	switch succeeded := model["status"] == StatusSucceeded; {
+	case succeeded && read:
+		c.text(path, m, "request_id", true)
+		c.equal(path, m, "receipt_id", nil, "must be null for a read")
+		c.equal(path, m, "status_ref", nil, "must be null for a read")
+	case succeeded:
+		c.text(path, m, "request_id", false)
+		c.text(path, m, "receipt_id", false)
+		c.equal(path, m, "status_ref", c.b.StatusRef(), "is another operation's")
+	default:
 		c.equal(path, m, "request_id", nil, "must be null in a failure")
 		c.equal(path, m, "receipt_id", nil, "must be null in a failure")
+		c.failedRef(m, model)
 	}
 	whole = len(m) == 3
 	for key, to := range map[string]**string{"request_id": &d.RequestID, "receipt_id": &d.ReceiptID, "status_ref": &d.StatusRef} {
@@ -277,6 +294,32 @@ func (c *checker) downstream(v any, model map[string]any) (d Downstream, whole b
 		}
 	}
 	return d, whole
+}
+
+// failedRef checks which operation a failure names. A status conflict names the
+// one that was asked for, whosever it is; any other code this call's or none.
+func (c *checker) failedRef(m, model map[string]any) {
+	const path = "protected_audit.downstream.status_ref"
+	v, ok := m["status_ref"]
+	if !ok {
+		return
+	}
+	info, _ := model["error"].(map[string]any)
+	ref, _ := v.(string)
+	switch info["code"] {
+	case string(StatusConflict):
+		if !ValidStatusRef(ref) {
+			c.ps.add(path, "must be a status_ref")
+		}
+	case string(OutcomeUnknown):
+		if ref != c.b.StatusRef() {
+			c.ps.add(path, "is another operation's")
+		}
+	default:
+		if v != nil && ref != c.b.StatusRef() {
+			c.ps.add(path, "must be null or this operation's")
+		}
+	}
 }
 
 // binding recomputes the three digests from the package itself and the call.

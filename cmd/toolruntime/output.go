@@ -32,6 +32,9 @@ func (p *printer) print(v any, lines func(w io.Writer)) {
 	}
 }
 
+// longRun is how many rows make a command long enough to show its progress.
+const longRun = 20_000
+
 // progress shows how far a long command is, on a terminal only.
 func (p *printer) progress(what string) func(done, total int64) {
 	if !isTerminal(p.err) {
@@ -39,7 +42,7 @@ func (p *printer) progress(what string) func(done, total int64) {
 	}
 	last := int64(-1)
 	return func(done, total int64) {
-		if total == 0 {
+		if total < longRun {
 			return
 		}
 		if percent := done * 100 / total; percent != last {

@@ -52,9 +52,15 @@ type Snapshot struct {
 
 // Health is what a database says of itself, in the words of the audit.
 type Health struct {
-	SQLiteVersion        string
-	JournalMode          string
-	Synchronous          int64
+	SQLiteVersion     string // "" where the database is another
+	PostgreSQLVersion string // "" where the database is another
+	// JournalMode is SQLite's journal_mode, or "postgresql-wal".
+	JournalMode string
+	// Synchronous is 2 where a commit is flushed to the disk before it is
+	// acknowledged, as SQLite counts it.
+	Synchronous int64
+	// Settings are the server's settings that durability rests on.
+	Settings             map[string]string
 	IntegrityCheck       []string
 	ForeignKeyViolations []string
 	Durable              bool // an acknowledged commit survives a power failure
@@ -72,8 +78,11 @@ var (
 	ErrReadOnly = errors.New("database is read-only")
 	// ErrCorrupt: the file is damaged, or it is no database.
 	ErrCorrupt = errors.New("database is corrupt or not a database")
-	// ErrCannotOpen: the file cannot be opened.
+	// ErrCannotOpen: the database cannot be opened; trying again will not help.
 	ErrCannotOpen = errors.New("database cannot be opened")
+	// ErrUnavailable: the database server cannot be reached, or ended the
+	// connection; it may be restarting.
+	ErrUnavailable = errors.New("database server is not available")
 	// ErrCommitUnknown: the commit failed and may have taken all the same.
 	// Every transaction of the store may be repeated with equal arguments.
 	ErrCommitUnknown = errors.New("outcome of the commit is unknown")

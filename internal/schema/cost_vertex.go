@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"encoding/json"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -65,9 +67,13 @@ func (x *vertex) addOwn(s *jsonschema.Schema) {
 	if s.MultipleOf != nil {
 		x.own.node += 8 // a division of fractions with hundreds of digits
 	}
-	x.own.node += uint64(len(s.Required))/4 + uint64(len(s.DependentSchemas)+len(s.Dependencies))
+	x.own.node += uint64(len(s.Required) + len(s.DependentSchemas))
 	for _, names := range s.DependentRequired {
-		x.own.node += 1 + uint64(len(names))/4
+		x.own.node += 1 + uint64(len(names))
+	}
+	for _, dep := range s.Dependencies {
+		names, _ := dep.([]string)
+		x.own.node += 1 + uint64(len(names))
 	}
 }
 
@@ -79,9 +85,15 @@ func patternCost(re jsonschema.Regexp) uint64 {
 	return uint64(n)
 }
 
+// numberCost is for the comparison of two numbers, which are made fractions of
+// up to hundreds of digits each time.
+const numberCost = 4
+
 func sizeOf(v any) uint64 {
 	n := uint64(1)
 	switch v := v.(type) {
+	case json.Number:
+		return numberCost
 	case []any:
 		for _, x := range v {
 			n += sizeOf(x)

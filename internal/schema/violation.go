@@ -36,19 +36,31 @@ type Violation struct {
 // String returns the violation as "$.a: maxLength". It never contains a value.
 func (v Violation) String() string { return v.Path + ": " + v.Rule }
 
-type collector struct{ found []Violation }
-
-func (c *collector) add(path, rule string) {
-	c.found = append(c.found, Violation{Path: path, Rule: rule})
+type collector struct {
+	found []Violation
+	total int
 }
 
-// result sorts before it cuts: the validator walks maps in random order.
-func (c *collector) result() []Violation {
+// maxCollected bounds the memory for the violations of a bad value, of which
+// there can be millions.
+const maxCollected = 1024
+
+func (c *collector) add(path, rule string) {
+	c.total++
+	if c.found = append(c.found, Violation{Path: path, Rule: rule}); len(c.found) == maxCollected {
+		c.found = c.first()
+	}
+}
+
+func (c *collector) result() []Violation { return slices.Clip(c.first()) }
+
+// first sorts before it cuts: the validator walks maps in random order.
+func (c *collector) first() []Violation {
 	slices.SortFunc(c.found, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Rule, b.Rule))
 	})
 	found := slices.Compact(c.found)
-	return slices.Clip(found[:min(len(found), MaxViolations)])
+	return found[:min(len(found), MaxViolations)]
 }
 
 func (c *collector) collect(v any, err error) {
@@ -60,9 +72,9 @@ func (c *collector) collect(v any, err error) {
 		c.add("$", RuleFailed)
 		return
 	}
-	before := len(c.found)
+	before := c.total
 	c.visit(v, e)
-	if len(c.found) == before {
+	if c.total == before {
 		c.add("$", RuleFailed) // an error must never look like a valid value
 	}
 }

@@ -1,0 +1,154 @@
+// Package pgquery is PostgreSQL's half of the seam between the databases: sqlc's
+// PostgreSQL package as the [dbgen.Querier] that the store is written over.
+//
+// sqlc generates one package per database from the same query files. They differ
+// in the marks of the parameters alone, so parameters and rows convert; where
+// the two schemas drift apart, this package does not compile.
+package pgquery
+
+import (
+	"context"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/dbgen/postgres"
+)
+
+// Queries is a [dbgen.Querier] on PostgreSQL.
+type Queries struct {
+	q        *postgres.Queries
+	classify func(error) error
+}
+
+var _ dbgen.Querier = (*Queries)(nil)
+
+// New makes a Querier on db. Every error passes through classify, so that the
+// store's transactions see the kinds of package engine.
+func New(db postgres.DBTX, classify func(error) error) *Queries {
+	return &Queries{postgres.New(db), classify}
+}
+
+// list converts the rows of a page.
+func list[To, From any](rows []From, convert func(From) To, err error) ([]To, error) {
+	to := make([]To, len(rows))
+	for i, row := range rows {
+		to[i] = convert(row)
+	}
+	return to, err
+}
+
+func (s *Queries) CountRows(ctx context.Context) (dbgen.CountRowsRow, error) {
+	row, err := s.q.CountRows(ctx)
+	return dbgen.CountRowsRow(row), s.classify(err)
+}
+
+func (s *Queries) GetCallFingerprint(ctx context.Context, arg dbgen.GetCallFingerprintParams) (string, error) {
+	v, err := s.q.GetCallFingerprint(ctx, postgres.GetCallFingerprintParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) GetDownstreamReceipt(ctx context.Context, arg dbgen.GetDownstreamReceiptParams) (dbgen.DownstreamReceipt, error) {
+	row, err := s.q.GetDownstreamReceipt(ctx, postgres.GetDownstreamReceiptParams(arg))
+	return dbgen.DownstreamReceipt(row), s.classify(err)
+}
+
+func (s *Queries) GetEvent(ctx context.Context, operationPK int64) (dbgen.Outbox, error) {
+	row, err := s.q.GetEvent(ctx, operationPK)
+	return dbgen.Outbox(row), s.classify(err)
+}
+
+func (s *Queries) GetLocalReceipt(ctx context.Context, operationPK int64) (dbgen.LocalReceipt, error) {
+	row, err := s.q.GetLocalReceipt(ctx, operationPK)
+	return dbgen.LocalReceipt(row), s.classify(err)
+}
+
+func (s *Queries) GetOperation(ctx context.Context, operationPK int64) (dbgen.Operation, error) {
+	row, err := s.q.GetOperation(ctx, operationPK)
+	return dbgen.Operation(row), s.classify(err)
+}
+
+func (s *Queries) GetOperationByRef(ctx context.Context, statusRef string) (dbgen.Operation, error) {
+	row, err := s.q.GetOperationByRef(ctx, statusRef)
+	return dbgen.Operation(row), s.classify(err)
+}
+
+func (s *Queries) GetOperationByScope(ctx context.Context, arg dbgen.GetOperationByScopeParams) (dbgen.Operation, error) {
+	row, err := s.q.GetOperationByScope(ctx, postgres.GetOperationByScopeParams(arg))
+	return dbgen.Operation(row), s.classify(err)
+}
+
+func (s *Queries) GetRejectedReceipt(ctx context.Context, operationPK int64) (dbgen.RejectedReceipt, error) {
+	row, err := s.q.GetRejectedReceipt(ctx, operationPK)
+	return dbgen.RejectedReceipt(row), s.classify(err)
+}
+
+func (s *Queries) InsertCallBinding(ctx context.Context, arg dbgen.InsertCallBindingParams) (int64, error) {
+	v, err := s.q.InsertCallBinding(ctx, postgres.InsertCallBindingParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) InsertDownstreamReceipt(ctx context.Context, arg dbgen.InsertDownstreamReceiptParams) (int64, error) {
+	v, err := s.q.InsertDownstreamReceipt(ctx, postgres.InsertDownstreamReceiptParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) InsertEvent(ctx context.Context, arg dbgen.InsertEventParams) error {
+	return s.classify(s.q.InsertEvent(ctx, postgres.InsertEventParams(arg)))
+}
+
+func (s *Queries) InsertLocalReceipt(ctx context.Context, arg dbgen.InsertLocalReceiptParams) error {
+	return s.classify(s.q.InsertLocalReceipt(ctx, postgres.InsertLocalReceiptParams(arg)))
+}
+
+func (s *Queries) InsertOperation(ctx context.Context, arg dbgen.InsertOperationParams) (int64, error) {
+	v, err := s.q.InsertOperation(ctx, postgres.InsertOperationParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) InsertRejectedReceipt(ctx context.Context, arg dbgen.InsertRejectedReceiptParams) error {
+	return s.classify(s.q.InsertRejectedReceipt(ctx, postgres.InsertRejectedReceiptParams(arg)))
+}
+
+func (s *Queries) ListCallBindings(ctx context.Context, arg dbgen.ListCallBindingsParams) ([]dbgen.CallBinding, error) {
+	rows, err := s.q.ListCallBindings(ctx, postgres.ListCallBindingsParams(arg))
+	return list(rows, func(r postgres.CallBinding) dbgen.CallBinding { return dbgen.CallBinding(r) }, s.classify(err))
+}
+
+func (s *Queries) ListDownstreamReceipts(ctx context.Context, arg dbgen.ListDownstreamReceiptsParams) ([]dbgen.DownstreamReceipt, error) {
+	rows, err := s.q.ListDownstreamReceipts(ctx, postgres.ListDownstreamReceiptsParams(arg))
+	return list(rows, func(r postgres.DownstreamReceipt) dbgen.DownstreamReceipt { return dbgen.DownstreamReceipt(r) }, s.classify(err))
+}
+
+func (s *Queries) ListMetadata(ctx context.Context) ([]dbgen.RuntimeMetadatum, error) {
+	rows, err := s.q.ListMetadata(ctx)
+	return list(rows, func(r postgres.RuntimeMetadatum) dbgen.RuntimeMetadatum { return dbgen.RuntimeMetadatum(r) }, s.classify(err))
+}
+
+func (s *Queries) ListOperations(ctx context.Context, arg dbgen.ListOperationsParams) ([]dbgen.Operation, error) {
+	rows, err := s.q.ListOperations(ctx, postgres.ListOperationsParams(arg))
+	return list(rows, func(r postgres.Operation) dbgen.Operation { return dbgen.Operation(r) }, s.classify(err))
+}
+
+func (s *Queries) ListOrphanEvents(ctx context.Context, arg dbgen.ListOrphanEventsParams) ([]dbgen.Outbox, error) {
+	rows, err := s.q.ListOrphanEvents(ctx, postgres.ListOrphanEventsParams(arg))
+	return list(rows, func(r postgres.Outbox) dbgen.Outbox { return dbgen.Outbox(r) }, s.classify(err))
+}
+
+func (s *Queries) ListOrphanLocalReceipts(ctx context.Context, arg dbgen.ListOrphanLocalReceiptsParams) ([]dbgen.LocalReceipt, error) {
+	rows, err := s.q.ListOrphanLocalReceipts(ctx, postgres.ListOrphanLocalReceiptsParams(arg))
+	return list(rows, func(r postgres.LocalReceipt) dbgen.LocalReceipt { return dbgen.LocalReceipt(r) }, s.classify(err))
+}
+
+func (s *Queries) ListOrphanRejectedReceipts(ctx context.Context, arg dbgen.ListOrphanRejectedReceiptsParams) ([]dbgen.RejectedReceipt, error) {
+	rows, err := s.q.ListOrphanRejectedReceipts(ctx, postgres.ListOrphanRejectedReceiptsParams(arg))
+	return list(rows, func(r postgres.RejectedReceipt) dbgen.RejectedReceipt { return dbgen.RejectedReceipt(r) }, s.classify(err))
+}
+
+func (s *Queries) MoveEvent(ctx context.Context, arg dbgen.MoveEventParams) (int64, error) {
+	v, err := s.q.MoveEvent(ctx, postgres.MoveEventParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) MoveOperation(ctx context.Context, arg dbgen.MoveOperationParams) (int64, error) {
+	v, err := s.q.MoveOperation(ctx, postgres.MoveOperationParams(arg))
+	return v, s.classify(err)
+}
