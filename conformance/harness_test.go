@@ -67,7 +67,7 @@ var engines = []engine{{
 	},
 	noForeignKeys: "PRAGMA foreign_keys = OFF",
 	placeholder:   func(n int) string { return fmt.Sprintf("?%d", n) },
-}}
+}, postgres}
 
 func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
 	for _, e := range engines {

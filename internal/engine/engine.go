@@ -23,10 +23,15 @@ type Unit func(ctx context.Context, q dbgen.Querier) error
 
 // An Engine runs units on a database. Its methods are safe for concurrent use.
 type Engine interface {
-	// Write runs unit in a serializable transaction. It returns nil only when
-	// the transaction is committed and durable. When unit fails, nothing of it
-	// is stored and its error comes back. An error that matches
-	// ErrCommitUnknown means that the commit may have taken.
+	// Write runs unit in a transaction that sees one state of the database and
+	// excludes every other that writes a row, or inserts a key, which it writes.
+	// That is serializable as long as units keep to a rule: a unit writes the
+	// rows by which it decides, or inserts under the key by which it decides.
+	// One that counts rows of others, say, has to write a row that they write.
+	//
+	// It returns nil only when the transaction is committed and durable. When
+	// unit fails, nothing of it is stored and its error comes back. An error that
+	// matches ErrCommitUnknown means that the commit may have taken.
 	//
 	// ctx is obeyed until the unit's turn has come, and not after: a unit sees a
 	// context that is never cancelled, so no transaction is left half done.

@@ -1,0 +1,165 @@
+// Package repotest holds the rules of the repository that are tests.
+package repotest
+
+import (
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/toolruntime/toolruntime-go/"
+
+// allowed says which packages of ours a package may import, outside its tests.
+// A name that ends with / stands for all that is below it.
+var allowed = map[string][]string{
+	"cmd/toolruntime":         {"examples/", "internal/", "toolresult", "toolruntime", "toolruntime/"},
+	"examples/refunds":        {"toolresult", "toolruntime"},
+	"internal/scenario":       {"examples/refunds", "internal/canonjson", "toolresult", "toolruntime"},
+	"provider/openai":         {"internal/canonjson", "provider/internal/", "toolresult"},
+	"provider/anthropic":      {"internal/canonjson", "provider/internal/", "toolresult"},
+	"provider/gemini":         {"internal/canonjson", "provider/internal/", "toolresult"},
+	"provider/internal/wire":  {"internal/canonjson", "toolresult"},
+	"toolruntime/pgstore":     {"db", "internal/dbgen", "internal/engine", "internal/migration", "internal/pgquery", "internal/rowdigest", "toolresult", "toolruntime"},
+	"internal/pgquery":        {"internal/dbgen", "internal/dbgen/postgres"},
+	"internal/dbgen/postgres": {},
+	"toolruntime/sqlitestore": {"db", "internal/dbgen", "internal/engine", "internal/migration", "internal/rowdigest", "toolresult", "toolruntime"},
+	"toolruntime":             {"internal/canonjson", "internal/dbgen", "internal/engine", "internal/rowdigest", "internal/schema", "toolresult"},
+	"toolresult":              {"internal/canonjson", "internal/schema"},
+	"internal/rowdigest":      {"internal/dbgen"},
+	"internal/engine":         {"internal/dbgen"},
+	"internal/dbgen":          {},
+	"internal/migration":      {},
+	"internal/canonjson":      {},
+	"internal/schema":         {},
+	"db":                      {},
+}
+
+// TestImportDirections walks every Go file that is no test.
+func TestImportDirections(t *testing.T) {
+	root := "../.."
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root || d.Name() == ".git" || d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		checkFile(t, root, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkFile(t *testing.T, root, path string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _ := filepath.Rel(root, path)
+	pkg := filepath.ToSlash(filepath.Dir(name))
+	rules, known := allowed[pkg]
+	if !known {
+		t.Errorf("%s: the package has no rule", pkg)
+	}
+	for _, spec := range file.Imports {
+		imported := strings.Trim(spec.Path.Value, `"`)
+		// The store's files are the only ones of the runtime that see the database.
+		database := imported == "database/sql" || imported == module+"internal/dbgen" || imported == module+"internal/rowdigest"
+		if pkg == "toolruntime" && database && !strings.HasPrefix(filepath.Base(path), "store") {
+			t.Errorf("%s imports %s", name, imported)
+		}
+		ours, is := strings.CutPrefix(imported, module)
+		if is && !slices.ContainsFunc(rules, func(rule string) bool {
+			return rule == ours || strings.HasSuffix(rule, "/") && strings.HasPrefix(ours, rule)
+		}) {
+			t.Errorf("%s imports %s", name, ours)
+		}
+	}
+}
+
+// TestConsumer builds a service that imports the library, and looks at what it
+// gets: no tool, and nothing that only our tests need.
+func TestConsumer(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module example.com/service\n\ngo 1.26\n\nrequire "+strings.TrimSuffix(module, "/")+" v0.0.0\n\nreplace "+strings.TrimSuffix(module, "/")+" => "+root+"\n")
+	write("main.go", `package main
+
+import (
+	_ "`+module+`toolruntime"
+	_ "`+module+`toolruntime/sqlitestore"
+)
+
+func main() {}
+`)
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("go.sum", string(sums))
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("go", args...)
+		cmd.Dir = folder
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	run("build", "-o", os.DevNull, ".")
+	var got []string
+	decoder := json.NewDecoder(strings.NewReader(run("list", "-deps", "-json=Module", ".")))
+	for decoder.More() {
+		var p struct{ Module *struct{ Path string } }
+		if err := decoder.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		if p.Module != nil && !slices.Contains(got, p.Module.Path) {
+			got = append(got, p.Module.Path)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"example.com/service",
+		"github.com/go-json-experiment/json",
+		"github.com/google/jsonschema-go",
+		"github.com/mattn/go-sqlite3",
+		"github.com/santhosh-tekuri/jsonschema/v6",
+		strings.TrimSuffix(module, "/"),
+		"golang.org/x/text",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("modules built: %q, want %q", got, want)
+	}
+	for _, tool := range []string{"sqlc-dev", "pressly/goose", "honnef.co"} {
+		if all := run("list", "-m", "all"); strings.Contains(all, tool) {
+			t.Errorf("the build list has %s:\n%s", tool, all)
+		}
+	}
+}

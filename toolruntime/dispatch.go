@@ -1,0 +1,257 @@
+package toolruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// A Failure is a point at which a call stops as if its process had died, for
+// tests and drills.
+type Failure string
+
+// The failure points. The zero value is none, too.
+const (
+	NoFailure             Failure = "none"
+	AfterIntentCommit     Failure = "after_intent_commit"     // reserved, not claimed
+	AfterClaim            Failure = "after_claim"             // claimed, no effect yet
+	AfterDownstreamCommit Failure = "after_downstream_commit" // the effect is observed, not accepted
+)
+
+// Defaults of a dispatch.
+const (
+	DefaultWorkerID     = "inline-worker"
+	DefaultLeaseSeconds = 30
+)
+
+// DispatchOptions of [Runtime.Dispatch]. The zero value is safe.
+type DispatchOptions struct {
+	// Approvals are evidence that a person accepted exactly this call. A write
+	// that is new needs one; a repetition needs none.
+	Approvals []toolresult.Approval
+	// WorkerID names who runs the effect; "" means [DefaultWorkerID].
+	WorkerID string
+	// LeaseSeconds is how long nobody else may run it; 0 means
+	// [DefaultLeaseSeconds].
+	LeaseSeconds int64
+	// Failure stops the call at a failure point.
+	Failure Failure
+}
+
+// Dispatch carries out a call: a read at once; a write once under its scope, if
+// it is approved, and through the ledger. A repetition of a write is answered
+// with the stored result, or with OUTCOME_UNKNOWN and the status_ref while
+// there is none; it never causes an effect.
+//
+// The package says how the call ended. An error says that the runtime could not
+// find out: it never means that the effect did not happen.
+func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, opts *DispatchOptions) (*toolresult.Package, error) {
+	var o DispatchOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.WorkerID = or(o.WorkerID, DefaultWorkerID)
+	o.LeaseSeconds = or(o.LeaseSeconds, DefaultLeaseSeconds)
+	o.Failure = or(o.Failure, NoFailure)
+	switch o.Failure {
+	case NoFailure, AfterIntentCommit, AfterClaim, AfterDownstreamCommit:
+	default:
+		return nil, &toolresult.InputError{Field: "failure", Rule: "is not a failure point of a dispatch"}
+	}
+	r, err := rt.accept(p, c)
+	if err != nil {
+		return nil, err
+	}
+	current, answer, err := rt.screen(ctx, r)
+	if err != nil || answer != nil {
+		return answer, err
+	}
+	if r.tool.spec.Risk() == Read {
+		return rt.read(ctx, r, current)
+	}
+	if c.IdempotencyKey == "" {
+		return r.fail(toolresult.IdempotencyKeyRequired), nil
+	}
+	if o.Failure != AfterIntentCommit {
+		if err := toolresult.CheckWorkerID(o.WorkerID); err != nil {
+			return nil, err
+		}
+		if err := toolresult.CheckLease(r.now, o.LeaseSeconds); err != nil {
+			return nil, err
+		}
+	}
+	return rt.write(ctx, r, o)
+}
+
+// maxLooks bounds how often a scope may change under a dispatch that looks at
+// it. Each change is somebody else's commit on the very same scope.
+const maxLooks = 16
+
+// write takes the scope for a new intent and runs it, or answers for the one
+// that holds the scope.
+func (rt *Runtime) write(ctx context.Context, r request, o DispatchOptions) (*toolresult.Package, error) {
+	// Immediately before the reservation: the first look may be long ago.
+	current, allowed, err := rt.admit(ctx, r.tool, r.bound.Principal(), r.bound.Arguments())
+	if err != nil {
+		return nil, err
+	}
+	if !allowed {
+		return r.fail(toolresult.NotFound), nil
+	}
+	for range maxLooks {
+		answer, err := rt.tryWrite(ctx, r, current, o)
+		switch {
+		case errors.Is(err, errScopeChanged):
+			continue
+		case errors.Is(err, errCallIDConflict):
+			return r.fail(toolresult.CallIDConflict), nil
+		}
+		return answer, err
+	}
+	return nil, fmt.Errorf("toolruntime: reserve %s: %w", r.bound.StatusRef(), errScopeChanged)
+}
+
+func (rt *Runtime) tryWrite(ctx context.Context, r request, current toolresult.Principal, o DispatchOptions) (*toolresult.Package, error) {
+	seen, err := rt.store.lookup(ctx, r.bound, toolresult.PurposeDispatch)
+	if err != nil {
+		return nil, err
+	}
+	if seen.bound && !seen.same {
+		return nil, errCallIDConflict
+	}
+	if seen.current != nil {
+		return rt.repeat(ctx, r, seen)
+	}
+	v := reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now, statusRef: r.bound.StatusRef()}
+	approval, denied, err := rt.decide(ctx, r, current, o.Approvals)
+	if err != nil {
+		return nil, err
+	}
+	if denied != "" {
+		_, err := rt.store.reserve(ctx, v)
+		return r.fail(denied), err
+	}
+	v.admission = &admission{approval: approval}
+	if o.Failure != AfterIntentCommit {
+		v.admission.worker, v.admission.leaseUntil = o.WorkerID, r.now+o.LeaseSeconds
+	}
+	rec, err := rt.store.reserve(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if o.Failure == AfterIntentCommit {
+		return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
+	}
+	return rt.inline(ctx, r, rec, o)
+}
+
+// repeat answers a call whose scope is taken. It never executes anything.
+func (rt *Runtime) repeat(ctx context.Context, r request, seen lookup) (*toolresult.Package, error) {
+	rec := seen.current
+	answer := r.fail(toolresult.IdempotencyConflict)
+	if !rec.conflicts(r.bound) {
+		if err := rt.trust(ctx, rec, r.bound); err != nil {
+			return nil, err
+		}
+		var err error
+		if answer, err = rt.standing(r, rec, toolresult.LocalReplay); err != nil {
+			return nil, err
+		}
+	}
+	if seen.bound {
+		return answer, nil
+	}
+	_, err := rt.store.reserve(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now,
+		statusRef: rec.statusRef(), existing: rec})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// standing is the answer that an operation has as it stands.
+func (rt *Runtime) standing(r request, rec *record, d toolresult.Delivery) (*toolresult.Package, error) {
+	switch rec.state() {
+	case succeeded:
+		e, err := rec.accepted(r.tool, r.bound)
+		if err != nil {
+			return nil, err
+		}
+		return r.bound.Success(r.tool.spec.Source(), e, d), nil
+	case inReview, failed:
+		return r.failAt(rec.reason(), rec.statusRef()), nil
+	}
+	return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
+}
+
+// decide evaluates the business rule and the approvals for a new intent. It
+// returns the approval to store, or the code with which the call is denied.
+func (rt *Runtime) decide(ctx context.Context, r request, p toolresult.Principal, approvals []toolresult.Approval) (toolresult.Approval, toolresult.Code, error) {
+	var none toolresult.Approval
+	ok, err := r.tool.rule(ctx, p, r.bound.Arguments())
+	if err != nil {
+		return none, "", fmt.Errorf("toolruntime: business rule: %w", err)
+	}
+	if !ok {
+		return none, toolresult.BusinessRuleViolation, nil
+	}
+	if len(approvals) == 0 {
+		return none, toolresult.ApprovalRequired, nil
+	}
+	var failure error
+	a, ok := toolresult.SelectApproval(r.bound, approvals, r.now, func(approverID string) bool {
+		eligible, err := rt.approvers(ctx, p, r.bound.Call().Name, approverID)
+		failure = errors.Join(failure, err)
+		return eligible && err == nil
+	})
+	if failure != nil {
+		return none, "", fmt.Errorf("toolruntime: approvers: %w", failure)
+	}
+	if !ok {
+		return none, toolresult.ApprovalInvalid, nil
+	}
+	return a, "", nil
+}
+
+// inline runs a new operation in the caller's own time.
+func (rt *Runtime) inline(ctx context.Context, r request, rec *record, o DispatchOptions) (*toolresult.Package, error) {
+	if o.Failure == AfterClaim {
+		return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
+	}
+	_, err := rt.attempt(ctx, r.tool, claim{record: rec, claimed: true}, o.LeaseSeconds, o.Failure)
+	if err != nil {
+		return nil, err
+	}
+	return rt.standing(r, rec, toolresult.Fresh)
+}
+
+// read answers a call of a read tool, which leaves nothing in the ledger.
+func (rt *Runtime) read(ctx context.Context, r request, p toolresult.Principal) (*toolresult.Package, error) {
+	ok, err := r.tool.rule(ctx, p, r.bound.Arguments())
+	if err != nil {
+		return nil, fmt.Errorf("toolruntime: business rule: %w", err)
+	}
+	if !ok {
+		return r.fail(toolresult.BusinessRuleViolation), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.tool.timeout)
+	defer cancel()
+	c := r.bound.Call()
+	answer, err := rt.guard(ctx, r.tool.run, Effect{Identity: r.bound.EffectIdentity(), Principal: p, Tool: c.Name,
+		IdempotencyKey: c.IdempotencyKey}, r.bound.Arguments())
+	switch {
+	case err != nil && ctx.Err() == context.DeadlineExceeded:
+		return r.fail(toolresult.TimeoutBeforeExecute), nil
+	case err != nil:
+		rt.log.WarnContext(ctx, "read failed", "tool", c.Name, "error", err)
+		return r.fail(toolresult.ToolError), nil
+	}
+	e := rt.evidence(r.tool, answer, "")
+	e.ReceiptID, e.RequestID = "", ""
+	if answer.malformed != nil || len(r.tool.spec.CheckOutput(r.bound, e)) > 0 {
+		return r.fail(toolresult.OutputContractViolation), nil
+	}
+	return r.bound.Success(r.tool.spec.Source(), e, toolresult.Fresh), nil
+}

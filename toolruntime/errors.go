@@ -1,0 +1,66 @@
+package toolruntime
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// An error of the runtime is one of three things; match it with [errors.Is].
+//
+//   - [ErrInvalidInput]: the host misused the API. Nothing was stored.
+//   - [ErrContract]: stored state breaks its contract, so it was not used.
+//   - [ErrDatabase]: the database failed; the other sentinels say how.
+//
+// Errors of the host's own callbacks come back wrapped, and those of a context
+// as they are. No error of a call means that the effect did not happen.
+var (
+	ErrInvalidInput = toolresult.ErrInvalidInput
+	ErrContract     = engine.ErrContract
+	ErrDatabase     = engine.ErrDatabase
+)
+
+// The kinds of database errors; each matches [ErrDatabase] as well.
+var (
+	ErrBusy       = engine.ErrBusy
+	ErrConstraint = engine.ErrConstraint
+	ErrFull       = engine.ErrFull
+	ErrReadOnly   = engine.ErrReadOnly
+	ErrCorrupt    = engine.ErrCorrupt
+	ErrCannotOpen = engine.ErrCannotOpen
+	// ErrUnavailable: the server cannot be reached; it may be restarting.
+	ErrUnavailable = engine.ErrUnavailable
+)
+
+// ErrCommitUnknown says that a commit failed and may have taken all the same.
+// The call may be repeated: it gives the answer that the first one would have.
+var ErrCommitUnknown = engine.ErrCommitUnknown
+
+// ErrClosed says that the store was closed.
+var ErrClosed = engine.ErrClosed
+
+// ErrLeaseLost says that a write came under a claim that no longer holds: the
+// lease ran out and somebody else has claimed the operation, or it has ended.
+// The write changed nothing.
+var ErrLeaseLost = errors.New("lease lost")
+
+var errHandlerPanic = errors.New("the handler panicked")
+
+// A ContractError says which stored evidence of which operation breaks its
+// contract. It names no tenant, subject, key or value.
+type ContractError struct {
+	StatusRef string // the operation, or "" when the fault is not one operation's
+	Rule      string // what does not hold
+}
+
+func (e *ContractError) Error() string {
+	if e.StatusRef == "" {
+		return "toolruntime: stored state: " + e.Rule
+	}
+	return fmt.Sprintf("toolruntime: stored state of %s: %s", e.StatusRef, e.Rule)
+}
+
+// Is reports that every ContractError is [ErrContract].
+func (e *ContractError) Is(target error) bool { return target == ErrContract }

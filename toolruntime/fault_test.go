@@ -1,0 +1,382 @@
+package toolruntime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
+)
+
+// faulty is an engine whose n-th write goes wrong in one of two ways.
+type faulty struct {
+	engine.Engine
+	mu      sync.Mutex
+	writes  int
+	failAt  int // 1 is the first write; 0 is none
+	persist bool
+}
+
+// errFault stands for a broken connection: the store cannot tell what became of
+// the transaction.
+var errFault = fmt.Errorf("%w: injected", engine.ErrCommitUnknown)
+
+func (f *faulty) Write(ctx context.Context, unit engine.Unit) error {
+	f.mu.Lock()
+	f.writes++
+	fail := f.writes == f.failAt
+	f.mu.Unlock()
+	if fail && !f.persist {
+		return errFault
+	}
+	err := f.Engine.Write(ctx, unit)
+	if fail && err == nil {
+		return errFault
+	}
+	return err
+}
+
+func (f *faulty) arm(failAt int, persist bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writes, f.failAt, f.persist = 0, failAt, persist
+}
+
+type payArgs struct {
+	Amount int64 `json:"amount" schema:"minimum=1"`
+}
+
+type payment struct {
+	Amount int64 `json:"amount"`
+}
+
+// A bank counts the effects that it was asked for, and remembers keys.
+type bank struct {
+	mu    sync.Mutex
+	calls int
+	keys  map[string]bool
+	fail  error
+	bad   bool
+	hold  func() // runs before the bank answers
+}
+
+func (b *bank) pay(e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls++
+	b.keys[e.Identity] = true
+	if b.hold != nil {
+		b.hold()
+	}
+	p := payment{a.Amount}
+	if b.bad {
+		p.Amount++
+	}
+	return toolruntime.Receipt[payment]{ID: "receipt-" + e.Identity[:8], RequestID: "request-" + e.Identity[:8], Data: p}, b.fail
+}
+
+func (b *bank) find(e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment], bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return toolruntime.Receipt[payment]{ID: "receipt-" + e.Identity[:8], RequestID: "request-" + e.Identity[:8], Data: payment{a.Amount}},
+		b.keys[e.Identity], nil
+}
+
+// A fixture is a runtime over a fresh ledger with one tool of the given kind.
+type fixture struct {
+	t     *testing.T
+	bank  *bank
+	fault *faulty
+	mu    sync.Mutex
+	now   int64
+	*toolruntime.Runtime
+}
+
+func (f *fixture) time() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+func (f *fixture) pass(seconds int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now += seconds
+}
+
+func newFixture(t *testing.T, kind toolruntime.EffectKind) *fixture {
+	t.Helper()
+	store, err := sqlitestore.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.sqlite3"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	f := &fixture{t: t, bank: &bank{keys: map[string]bool{}}, now: 1_784_419_200}
+	toolruntime.TestingOnlyWrapEngine(store, func(e engine.Engine) engine.Engine {
+		f.fault = &faulty{Engine: e}
+		return f.fault
+	})
+	tool := toolruntime.Tool[payArgs, payment]{
+		Name: "pay", Effect: kind, Equal: map[string]string{"amount": "amount"},
+		Resource: func(payArgs) string { return "account" },
+		Run: func(_ context.Context, e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment], error) {
+			return f.bank.pay(e, a)
+		},
+	}
+	if kind != toolruntime.Once {
+		tool.Find = func(_ context.Context, e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment], bool, error) {
+			return f.bank.find(e, a)
+		}
+	}
+	f.Runtime, err = toolruntime.New(store, &toolruntime.Options{
+		Authorizer: func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil },
+		Approvers:  func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil },
+		Now:        func() time.Time { return time.Unix(f.time(), 0) },
+	}, tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+var payer = toolresult.Principal{TenantID: "tenant", SubjectID: "subject"}
+
+func payCall() toolresult.Call {
+	return toolresult.NewCall(toolresult.Proposal{Name: "pay", Arguments: []byte(`{"amount":5}`)},
+		toolresult.ExecutionContext{Provider: "openai", APIFamily: "responses", ResponseID: "r", CallID: "c",
+			OperationID: "o", IdempotencyKey: "k", AdapterRevision: "openai-responses-v1"})
+}
+
+func (f *fixture) bound() *toolresult.Bound {
+	b, err := f.Bind(payer, payCall())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return b
+}
+
+func (f *fixture) dispatch(failure toolruntime.Failure) (*toolresult.Package, error) {
+	return f.Dispatch(context.Background(), payer, payCall(), &toolruntime.DispatchOptions{
+		Approvals: []toolresult.Approval{toolresult.NewApproval(f.bound(), "a", "reviewer", f.time()+60)}, Failure: failure})
+}
+
+func (f *fixture) process() (toolruntime.Outcome, error) {
+	return f.Process(context.Background(), f.bound().StatusRef(), "worker", nil)
+}
+
+func (f *fixture) query() (*toolresult.Package, error) {
+	ref := f.bound().StatusRef()
+	return f.QueryStatus(context.Background(), payer, payCall().StatusQuery(ref), ref, nil)
+}
+
+// checkInvariants holds the ledger against the audit, and the bank against the
+// promise of its tool's kind.
+func (f *fixture) checkInvariants() {
+	f.t.Helper()
+	r, err := f.Audit(context.Background(), nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if !r.Passed {
+		f.t.Errorf("audit: %q", r.SemanticErrors)
+	}
+	if len(f.bank.keys) > 1 {
+		f.t.Errorf("the bank saw %d keys for one intent", len(f.bank.keys))
+	}
+}
+
+// TestFaults lets each write of each flow fail, once without and once with being
+// stored. Whatever the caller saw, the ledger stays whole, and repeating the
+// flow ends it with one effect.
+func TestFaults(t *testing.T) {
+	flows := []struct {
+		name    string
+		prepare func(*fixture)
+		run     func(*fixture) error
+	}{
+		{"dispatch", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(toolruntime.NoFailure); return err }},
+		{"dispatch and observe", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(toolruntime.AfterDownstreamCommit); return err }},
+		{"process", func(f *fixture) { f.must(f.dispatch(toolruntime.AfterIntentCommit)) }, func(f *fixture) error { _, err := f.process(); return err }},
+		{"process a lost attempt", func(f *fixture) { f.must(f.dispatch(toolruntime.AfterClaim)); f.pass(30) }, func(f *fixture) error { _, err := f.process(); return err }},
+		{"reconcile", func(f *fixture) { f.must(f.dispatch(toolruntime.AfterDownstreamCommit)) }, func(f *fixture) error { _, err := f.query(); return err }},
+	}
+	for _, kind := range []toolruntime.EffectKind{toolruntime.Idempotent, toolruntime.Queryable} {
+		for _, flow := range flows {
+			for write := 1; ; write++ {
+				faults := 0
+				for _, persist := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/%s/write %d/persisted=%v", kind, flow.name, write, persist), func(t *testing.T) {
+						f := newFixture(t, kind)
+						flow.prepare(f)
+						f.fault.arm(write, persist)
+						err := flow.run(f)
+						if f.fault.writes < write {
+							t.Skip("the flow has fewer writes")
+						}
+						faults++
+						if !errors.Is(err, toolruntime.ErrCommitUnknown) {
+							t.Errorf("error: %v, want one that matches ErrCommitUnknown", err)
+						}
+						f.checkInvariants()
+						f.fault.arm(0, false)
+						f.finish()
+					})
+				}
+				if faults == 0 {
+					break
+				}
+			}
+		}
+	}
+}
+
+func (f *fixture) must(pkg *toolresult.Package, err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// finish repeats the call, recovers what it left, and expects the one result.
+func (f *fixture) finish() {
+	f.t.Helper()
+	f.must(f.dispatch(toolruntime.NoFailure))
+	f.pass(toolruntime.DefaultLeaseSeconds)
+	if _, err := f.process(); err != nil {
+		f.t.Fatal(err)
+	}
+	pkg, err := f.dispatch(toolruntime.NoFailure)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if pkg.Code() != toolresult.OK {
+		f.t.Errorf("in the end: %s", pkg.Code())
+	}
+	f.checkInvariants()
+	if len(f.bank.keys) != 1 {
+		f.t.Errorf("the bank saw %d keys", len(f.bank.keys))
+	}
+}
+
+// TestEffectKinds shows what each kind does with an attempt of which nobody
+// knows whether it had its effect.
+func TestEffectKinds(t *testing.T) {
+	lost := errors.New("connection reset")
+	tests := []struct {
+		kind     toolruntime.EffectKind
+		happened bool // before the connection was lost
+		outcome  toolruntime.Outcome
+		code     toolresult.Code
+		calls    int
+	}{
+		{toolruntime.Once, true, toolruntime.NotClaimed, toolresult.OutcomeUnknown, 1},
+		{toolruntime.Queryable, true, toolruntime.Succeeded, toolresult.OK, 1},
+		{toolruntime.Queryable, false, toolruntime.Succeeded, toolresult.OK, 2},
+		{toolruntime.Idempotent, true, toolruntime.Succeeded, toolresult.OK, 2},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s/happened=%v", tt.kind, tt.happened), func(t *testing.T) {
+			f := newFixture(t, tt.kind)
+			f.bank.fail = lost
+			pkg, err := f.dispatch(toolruntime.NoFailure)
+			if err != nil || pkg.Code() != toolresult.OutcomeUnknown {
+				t.Fatalf("%v, %v", pkg, err)
+			}
+			f.bank.fail = nil
+			if !tt.happened {
+				clear(f.bank.keys)
+			}
+			f.pass(toolruntime.DefaultLeaseSeconds)
+			outcome, err := f.process()
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := f.dispatch(toolruntime.NoFailure)
+			if err != nil {
+				t.Fatal(err)
+			}
+			type result struct {
+				Outcome toolruntime.Outcome
+				Code    toolresult.Code
+				Calls   int
+			}
+			if diff := cmp.Diff(result{tt.outcome, tt.code, tt.calls}, result{outcome, again.Code(), f.bank.calls}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			f.checkInvariants()
+		})
+	}
+}
+
+// TestOnceLostClaim: a worker that died after its claim may have had the effect,
+// so nobody runs it again.
+func TestOnceLostClaim(t *testing.T) {
+	f := newFixture(t, toolruntime.Once)
+	f.must(f.dispatch(toolruntime.AfterClaim))
+	f.pass(toolruntime.DefaultLeaseSeconds)
+	outcome, err := f.process()
+	if err != nil || outcome != toolruntime.OutcomeUnknown {
+		t.Fatalf("%v, %v", outcome, err)
+	}
+	if f.bank.calls != 0 {
+		t.Errorf("the effect ran %d times", f.bank.calls)
+	}
+	f.checkInvariants()
+}
+
+// TestOutputViolation: an answer outside the contract is kept, reviewed, and
+// never the reason for a second effect.
+func TestOutputViolation(t *testing.T) {
+	f := newFixture(t, toolruntime.Idempotent)
+	f.bank.bad = true
+	for range 2 {
+		pkg, err := f.dispatch(toolruntime.NoFailure)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pkg.Code() != toolresult.OutputContractViolation || pkg.StatusRef() != f.bound().StatusRef() {
+			t.Errorf("%s %s", pkg.Code(), pkg.StatusRef())
+		}
+	}
+	f.pass(toolruntime.DefaultLeaseSeconds)
+	if outcome, err := f.process(); err != nil || outcome != toolruntime.NotClaimed {
+		t.Errorf("%v, %v", outcome, err)
+	}
+	if f.bank.calls != 1 {
+		t.Errorf("the effect ran %d times", f.bank.calls)
+	}
+	f.checkInvariants()
+}
+
+// TestFence: a worker whose lease ran out and was taken over commits nothing.
+func TestFence(t *testing.T) {
+	f := newFixture(t, toolruntime.Idempotent)
+	f.must(f.dispatch(toolruntime.AfterIntentCommit))
+	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	f.bank.hold = func() { close(entered); <-leave }
+	go func() { _, err := f.process(); done <- err }()
+	<-entered
+	f.pass(toolruntime.DefaultLeaseSeconds)
+	c, err := f.Claim(context.Background(), f.bound().StatusRef(), "second", 30)
+	if err != nil || c == nil || c.AttemptCount != 2 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	close(leave)
+	if err := <-done; !errors.Is(err, toolruntime.ErrLeaseLost) {
+		t.Errorf("the stalled worker: %v, want lease lost", err)
+	}
+	counts, err := f.Counts(context.Background())
+	if err != nil || counts.LocalReceipts != 0 || counts.DownstreamReceipts != 0 {
+		t.Errorf("%+v, %v", counts, err)
+	}
+	f.checkInvariants()
+}

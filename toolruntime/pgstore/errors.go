@@ -1,0 +1,87 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+)
+
+// kinds are those of SQLSTATE codes, and of classes of codes where the code
+// itself is not listed.
+var kinds = map[string]error{
+	"08":    engine.ErrUnavailable, // connection exception
+	"22":    engine.ErrConstraint,  // data exception: a value that the column cannot hold
+	"23":    engine.ErrConstraint,  // integrity constraint violation
+	"25006": engine.ErrReadOnly,    // read-only transaction: a standby
+	"25P03": engine.ErrUnavailable, // idle in transaction: the session was ended
+	"28":    engine.ErrCannotOpen,  // authorization
+	"3D":    engine.ErrCannotOpen,  // no such database
+	"40001": engine.ErrBusy,        // serialization failure
+	"40P01": engine.ErrBusy,        // deadlock
+	"42501": engine.ErrCannotOpen,  // privilege
+	"53100": engine.ErrFull,
+	"53200": engine.ErrBusy,        // out of memory
+	"53300": engine.ErrUnavailable, // too many connections
+	"54000": engine.ErrConstraint,  // a key longer than an index can hold
+	"55P03": engine.ErrBusy,        // lock timeout
+	"57014": engine.ErrBusy,        // statement timeout
+	"57P01": engine.ErrUnavailable, // shutting down
+	"57P02": engine.ErrUnavailable, // crashed
+	"57P03": engine.ErrUnavailable, // starting up
+	"57P05": engine.ErrUnavailable, // idle session
+	"P0001": engine.ErrConstraint,  // a trigger of the operator refused the row
+	"XX001": engine.ErrCorrupt,
+	"XX002": engine.ErrCorrupt,
+}
+
+// classify gives a driver's error its kind. Other errors pass unchanged.
+func classify(err error) error {
+	var known *engine.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	var e *pgconn.PgError
+	if errors.As(err, &e) && len(e.Code) == 5 {
+		kind, ok := kinds[e.Code]
+		if !ok {
+			kind, ok = kinds[e.Code[:2]]
+		}
+		if !ok {
+			kind = engine.ErrDatabase
+		}
+		return &engine.Error{Kind: kind, Code: "postgres " + e.Code, Cause: err}
+	}
+	if lost(err) {
+		return &engine.Error{Kind: engine.ErrUnavailable, Cause: err}
+	}
+	return err
+}
+
+// lost reports whether an error is that of a connection rather than of the
+// server. An expired context is neither: it is the caller's.
+func lost(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var network net.Error
+	var connect *pgconn.ConnectError
+	return errors.As(err, &network) || errors.As(err, &connect) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
+}
+
+// code is the SQLSTATE of an error, or "".
+func code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

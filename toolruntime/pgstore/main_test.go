@@ -1,0 +1,10 @@
+package pgstore
+
+import (
+	"os"
+	"testing"
+
+	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }

@@ -1,0 +1,297 @@
+package toolruntime
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/schema"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// An Outcome says what became of an attempt to process an operation.
+type Outcome string
+
+// The outcomes.
+const (
+	Succeeded           Outcome = "succeeded"
+	NotClaimed          Outcome = "not_claimed"         // leased by another, in review, or there is none
+	CrashedAfterClaim   Outcome = "crashed_after_claim" // by failure injection
+	OutcomeUnknown      Outcome = "outcome_unknown"
+	AuthorizationDenied Outcome = "authorization_denied" // no effect; recoverable when the lease has run out
+	BusinessRuleDenied  Outcome = "business_rule_denied" // no effect; recoverable when the lease has run out
+)
+
+// ProcessOptions of [Runtime.Process]. The zero value is safe.
+type ProcessOptions struct {
+	LeaseSeconds int64   // 0 means [DefaultLeaseSeconds]
+	Failure      Failure // none, after_claim or after_downstream_commit
+}
+
+// A Claim is a worker's exclusive right to an operation.
+type Claim struct {
+	StatusRef  string
+	WorkerID   string
+	LeaseUntil int64 // Unix seconds
+	// AttemptCount is the number of this claim and its fence.
+	AttemptCount int64
+}
+
+// Claim takes the exclusive right to an operation for a worker, if it is pending
+// or its lease has run out. It returns nil when there is nothing to claim. The
+// operation stays claimed until the lease runs out.
+func (rt *Runtime) Claim(ctx context.Context, statusRef, workerID string, leaseSeconds int64) (*Claim, error) {
+	c, err := rt.claim(ctx, statusRef, workerID, leaseSeconds)
+	if err != nil || !c.claimed {
+		return nil, err
+	}
+	return &Claim{StatusRef: statusRef, WorkerID: workerID, LeaseUntil: c.event.LeaseUntil.Int64, AttemptCount: c.fence()}, nil
+}
+
+func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseSeconds int64) (claim, error) {
+	if !toolresult.ValidStatusRef(statusRef) {
+		return claim{}, &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+	}
+	if err := toolresult.CheckWorkerID(workerID); err != nil {
+		return claim{}, err
+	}
+	now := rt.now()
+	if err := toolresult.CheckLease(now, leaseSeconds); err != nil {
+		return claim{}, err
+	}
+	return rt.store.claim(ctx, statusRef, workerID, now, now+leaseSeconds)
+}
+
+// Process claims an operation and carries it out, or finishes what an earlier
+// attempt has left: the same code serves both. What it may do about a lost
+// attempt is what the tool's effect kind allows.
+func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts *ProcessOptions) (Outcome, error) {
+	var o ProcessOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.LeaseSeconds = or(o.LeaseSeconds, DefaultLeaseSeconds)
+	switch o.Failure {
+	case "", NoFailure, AfterClaim, AfterDownstreamCommit:
+	default:
+		return "", &toolresult.InputError{Field: "failure", Rule: "is not a failure point of processing"}
+	}
+	c, err := rt.claim(ctx, statusRef, workerID, o.LeaseSeconds)
+	switch {
+	case err != nil:
+		return "", err
+	case c.record == nil:
+		return NotClaimed, nil
+	case !c.claimed && c.state() == succeeded:
+		return Succeeded, nil
+	case !c.claimed:
+		return NotClaimed, nil
+	case o.Failure == AfterClaim:
+		return CrashedAfterClaim, nil
+	}
+	t, ok := rt.tools[c.operation.ToolName]
+	if !ok {
+		return "", &ContractError{statusRef, "its tool is not registered"}
+	}
+	return rt.attempt(ctx, t, c, o.LeaseSeconds, o.Failure)
+}
+
+// attempt carries out a claimed operation. c's record follows what is stored.
+func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, leaseSeconds int64, failure Failure) (Outcome, error) {
+	rec, log := c.record, rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
+	b, err := toolresult.Bind(rec.owner(), rec.firstCall(), t.spec.Contract())
+	if err != nil || t.decodes(rec.arguments()) != nil {
+		return "", &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
+	}
+	current, allowed, err := rt.admit(ctx, t, rec.owner(), rec.arguments())
+	if err != nil {
+		return "", err
+	}
+	if !allowed {
+		log.InfoContext(ctx, "attempt ended", "outcome", AuthorizationDenied)
+		return AuthorizationDenied, nil
+	}
+	if err := rt.trust(ctx, rec, b); err != nil {
+		return "", err
+	}
+	ok, err := t.rule(ctx, current, rec.arguments())
+	if err != nil {
+		return "", fmt.Errorf("toolruntime: business rule: %w", err)
+	}
+	if !ok {
+		log.InfoContext(ctx, "attempt ended", "outcome", BusinessRuleDenied)
+		return BusinessRuleDenied, nil
+	}
+	a := attempt{rt: rt, tool: t, claim: c, bound: b, failure: failure, effect: effectOf(rec, b, current)}
+	outcome, err := a.run(ctx, time.Duration(leaseSeconds)*time.Second)
+	log.InfoContext(ctx, "attempt ended", "outcome", outcome, "error", err)
+	return outcome, err
+}
+
+func effectOf(rec *record, b *toolresult.Bound, p toolresult.Principal) Effect {
+	return Effect{Identity: b.EffectIdentity(), StatusRef: rec.statusRef(), Principal: p,
+		Tool: rec.operation.ToolName, IdempotencyKey: rec.operation.IdempotencyKey, Attempt: rec.fence()}
+}
+
+// An attempt is one claim of an operation that may have its effect now.
+type attempt struct {
+	rt      *Runtime
+	tool    *tool
+	claim   claim
+	bound   *toolresult.Bound
+	failure Failure
+	effect  Effect
+}
+
+// run has the effect, unless it is known to have happened, and records it.
+func (a *attempt) run(ctx context.Context, lease time.Duration) (Outcome, error) {
+	rec := a.claim.record
+	if rec.downstream != nil {
+		if err := rec.checkObserved(a.tool.spec, a.bound).err(rec.statusRef()); err != nil {
+			return "", err
+		}
+		return a.finish(ctx, nil)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	// The handler ends with the lease: after it somebody else may run.
+	limited, cancel := context.WithTimeout(ctx, min(a.tool.timeout, lease))
+	defer cancel()
+	answer, known, err := a.obtain(limited)
+	if err != nil || !known {
+		return a.unknown(ctx, err)
+	}
+	e := a.rt.evidence(a.tool, answer, rec.statusRef())
+	if violation := a.violation(answer, e); violation != "" {
+		return a.reject(ctx, e, violation)
+	}
+	return a.finish(ctx, &e)
+}
+
+// obtain gets the receipt of the effect: from the downstream's memory where an
+// earlier attempt may have had it, and otherwise by running the handler. It
+// returns false when the effect may have happened and must not be repeated.
+func (a *attempt) obtain(ctx context.Context) (observed, bool, error) {
+	if a.claim.lost {
+		switch a.tool.effect {
+		case Once:
+			return observed{}, false, nil
+		case Queryable:
+			answer, found, err := a.rt.ask(ctx, a.tool, a.effect, a.claim.arguments())
+			if err != nil || found {
+				return answer, found, err
+			}
+		}
+	}
+	answer, err := a.rt.guard(ctx, a.tool.run, a.effect, a.claim.arguments())
+	return answer, err == nil, err
+}
+
+// unknown leaves the operation to a later attempt, or to a person where the
+// effect must not be repeated.
+func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
+	if cause != nil {
+		a.rt.log.WarnContext(ctx, "handler failed", "status_ref", a.effect.StatusRef, "tool", a.effect.Tool,
+			"attempt", a.effect.Attempt, "error", cause)
+	}
+	if a.tool.effect != Once {
+		return OutcomeUnknown, nil
+	}
+	return a.park(ctx, parking{reason: toolresult.OutcomeUnknown})
+}
+
+// violation says how an answer breaks the output contract, or "".
+func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
+	switch {
+	case answer.malformed != nil:
+		return "data: " + answer.malformed.Error()
+	case schema.IsBlank(e.ReceiptID) || schema.IsBlank(e.RequestID):
+		return "a write's receipt needs an id and a request id"
+	case !utf8.ValidString(e.ReceiptID + e.RequestID + e.ResourceRevision):
+		return "the receipt is not valid UTF-8"
+	}
+	if ps := a.tool.spec.CheckOutput(a.bound, e); len(ps) > 0 {
+		return ps[0].String()
+	}
+	return ""
+}
+
+// reject keeps an answer that broke the contract after the effect may have
+// happened: as evidence, for a person, and never for a second run.
+func (a *attempt) reject(ctx context.Context, e toolresult.Evidence, violation string) (Outcome, error) {
+	e.Data = bounded(e.Data, canonjson.MaxBytes)
+	e.ReceiptID, e.RequestID = bounded(e.ReceiptID, 1024), bounded(e.RequestID, 1024)
+	e.ResourceRevision = bounded(e.ResourceRevision, 1024)
+	return a.park(ctx, parking{reason: toolresult.OutputContractViolation, rejected: &e, violation: bounded(violation, 1024)})
+}
+
+func (a *attempt) park(ctx context.Context, p parking) (Outcome, error) {
+	p.record, p.fence, p.now = a.claim.record, a.claim.fence(), a.rt.now()
+	if err := a.rt.store.park(context.WithoutCancel(ctx), p); err != nil {
+		return "", fmt.Errorf("toolruntime: park %s: %w", a.effect.StatusRef, err)
+	}
+	a.claim.operation.State, a.claim.operation.Reason = string(inReview), string(p.reason)
+	return OutcomeUnknown, nil
+}
+
+// finish records the effect. What has happened is recorded whether or not the
+// caller still waits for it.
+func (a *attempt) finish(ctx context.Context, e *toolresult.Evidence) (Outcome, error) {
+	ctx = context.WithoutCancel(ctx)
+	rec, now := a.claim.record, a.rt.now()
+	if a.failure == AfterDownstreamCommit {
+		if e == nil {
+			return OutcomeUnknown, nil
+		}
+		return OutcomeUnknown, a.rt.store.observe(ctx, rec, *e, now)
+	}
+	done, err := a.rt.store.commit(ctx, commitment{record: rec, evidence: e, fence: rec.fence(), now: now})
+	if err != nil {
+		return "", fmt.Errorf("toolruntime: commit receipt %s: %w", rec.statusRef(), err)
+	}
+	*rec = *done
+	return Succeeded, nil
+}
+
+// evidence is a handler's answer as a receipt.
+func (rt *Runtime) evidence(t *tool, o observed, statusRef string) toolresult.Evidence {
+	at := rt.now()
+	if !o.at.IsZero() {
+		at = o.at.Unix()
+	}
+	return toolresult.Evidence{ReceiptID: o.receiptID, RequestID: o.requestID, StatusRef: statusRef, Data: o.result,
+		ProducerRevision: t.spec.Contract().Producer, ResourceRevision: o.resourceRevision,
+		ObservedAt: toolresult.FormatTime(at)}
+}
+
+// ask asks the downstream about an effect, without causing it.
+func (rt *Runtime) ask(ctx context.Context, t *tool, e Effect, args string) (answer observed, found bool, err error) {
+	answer, err = rt.guard(ctx, func(ctx context.Context, e Effect, args string) (o observed, err error) {
+		o, found, err = t.find(ctx, e, args)
+		return o, err
+	}, e, args)
+	return answer, found, err
+}
+
+// guard runs a tool's code; a panic there is an error here.
+func (rt *Runtime) guard(ctx context.Context, run func(context.Context, Effect, string) (observed, error), e Effect, args string) (o observed, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			rt.log.ErrorContext(ctx, "handler panicked", "tool", e.Tool, "status_ref", e.StatusRef, "stack", string(debug.Stack()))
+			err = errHandlerPanic
+		}
+	}()
+	return run(ctx, e, args)
+}
+
+func bounded(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

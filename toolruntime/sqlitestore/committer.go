@@ -1,0 +1,275 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+)
+
+// maxBatch bounds how many units share a commit, and with it how long the first
+// of them waits for the last.
+const maxBatch = 256
+
+// A committer runs units on the one writer connection and commits together
+// those that wait together: each in a SAVEPOINT of its own, so that a failing
+// one takes no other with it, and each answered only after the shared commit.
+//
+// There is no goroutine of its own. Whoever comes while nobody commits becomes
+// the leader and runs everyone's units, its own among them; who comes meanwhile
+// queues up and is the next batch. A lone caller so waits for nobody.
+type committer struct {
+	conn    *sql.Conn
+	queries *dbgen.Queries
+	wait    time.Duration // how long another process may hold the database
+
+	lead  chan struct{} // holds one token: the right to use conn
+	mu    sync.Mutex
+	queue []*pending
+	shut  bool
+}
+
+type pending struct {
+	ctx  context.Context
+	unit engine.Unit
+	done chan struct{} // closed when err is final
+	err  error
+}
+
+func newCommitter(conn *sql.Conn, wait time.Duration) *committer {
+	c := &committer{conn: conn, queries: dbgen.New(conn), wait: wait, lead: make(chan struct{}, 1)}
+	c.lead <- struct{}{}
+	return c
+}
+
+// write runs unit and returns after its commit. Cancelling ctx takes a unit out
+// of the queue; a unit whose turn has come runs to its end.
+func (c *committer) write(ctx context.Context, unit engine.Unit) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p := &pending{ctx: ctx, unit: unit, done: make(chan struct{})}
+	c.mu.Lock()
+	if c.shut {
+		c.mu.Unlock()
+		return engine.ErrClosed
+	}
+	c.queue = append(c.queue, p)
+	c.mu.Unlock()
+	return c.await(ctx, p)
+}
+
+// await waits for p to be answered, leading where nobody does, and gives up on
+// cancellation only while p is still in the queue.
+func (c *committer) await(ctx context.Context, p *pending) error {
+	cancelled := ctx.Done()
+	for {
+		select {
+		case <-p.done:
+			return p.err
+		default:
+		}
+		select {
+		case <-p.done:
+			return p.err
+		case <-c.lead:
+			c.run(c.take())
+			c.lead <- struct{}{}
+		case <-cancelled:
+			if c.withdraw(p) {
+				return ctx.Err()
+			}
+			cancelled = nil
+		}
+	}
+}
+
+func (c *committer) take() []*pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.queue), maxBatch)
+	batch := c.queue[:n:n]
+	c.queue = c.queue[n:]
+	return batch
+}
+
+func (c *committer) withdraw(p *pending) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, q := range c.queue {
+		if q == p {
+			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// run answers every unit of a batch.
+func (c *committer) run(batch []*pending) {
+	batch, err := c.begin(batch)
+	if len(batch) == 0 {
+		return
+	}
+	if err != nil {
+		answer(batch, err)
+		return
+	}
+	if len(batch) == 1 {
+		c.runAlone(batch[0])
+		return
+	}
+	for _, p := range batch {
+		if p.err = c.runInSavepoint(p); p.err != nil && errors.Is(p.err, errTransactionLost) {
+			// The database gave up the whole transaction (a full disk, for
+			// example). Nothing is committed or answered, so each unit gets a
+			// transaction of its own.
+			c.rollback()
+			for _, q := range batch {
+				c.runOne(q)
+			}
+			return
+		}
+	}
+	if err := c.commit(); err != nil {
+		for _, p := range batch {
+			if p.err == nil {
+				p.err = err
+			}
+		}
+	}
+	for _, p := range batch {
+		close(p.done)
+	}
+}
+
+func (c *committer) runOne(p *pending) {
+	batch, err := c.begin([]*pending{p})
+	switch {
+	case len(batch) == 0:
+	case err != nil:
+		answer(batch, err)
+	default:
+		c.runAlone(p)
+	}
+}
+
+// runAlone runs p in the open transaction and ends both.
+func (c *committer) runAlone(p *pending) {
+	if p.err = c.call(p); p.err != nil {
+		c.rollback()
+	} else {
+		p.err = c.commit()
+	}
+	close(p.done)
+}
+
+var errTransactionLost = errors.New("transaction lost")
+
+func (c *committer) runInSavepoint(p *pending) error {
+	if err := c.exec("SAVEPOINT unit"); err != nil {
+		return fmt.Errorf("%w: %w", errTransactionLost, err)
+	}
+	err := c.call(p)
+	end := "RELEASE unit"
+	if err != nil {
+		end = "ROLLBACK TO unit"
+	}
+	if endErr := c.exec(end); endErr != nil {
+		return fmt.Errorf("%w: %w", errTransactionLost, endErr)
+	}
+	if err != nil {
+		// ROLLBACK TO leaves the savepoint on the stack.
+		if endErr := c.exec("RELEASE unit"); endErr != nil {
+			return fmt.Errorf("%w: %w", errTransactionLost, endErr)
+		}
+	}
+	return err
+}
+
+// call runs a unit's body; a panic is the unit's own failure.
+func (c *committer) call(p *pending) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
+		}
+	}()
+	return classify(p.unit(context.WithoutCancel(p.ctx), c.queries))
+}
+
+// begin opens a transaction, waiting for other processes up to the limit, and
+// returns those of the batch that still want it. Callers who give up meanwhile
+// are answered and dropped.
+func (c *committer) begin(batch []*pending) ([]*pending, error) {
+	limit, cancel := context.WithTimeout(context.Background(), c.wait)
+	defer cancel()
+	for {
+		batch = dropCancelled(batch)
+		if len(batch) == 0 {
+			return nil, nil
+		}
+		err := classify(c.exec("BEGIN IMMEDIATE"))
+		if err == nil || !errors.Is(err, engine.ErrBusy) || limit.Err() != nil {
+			return batch, err
+		}
+	}
+}
+
+func dropCancelled(batch []*pending) []*pending {
+	kept := batch[:0:0]
+	for _, p := range batch {
+		if err := p.ctx.Err(); err != nil {
+			p.err = err
+			close(p.done)
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// commit makes the transaction durable. When it fails, whether it took is not
+// known to the caller, who may repeat the unit.
+func (c *committer) commit() error {
+	err := classify(c.exec("COMMIT"))
+	if err == nil {
+		return nil
+	}
+	c.rollback()
+	return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
+}
+
+// rollback ends the transaction; an error means that there is none any more.
+func (c *committer) rollback() { _ = c.exec("ROLLBACK") }
+
+func (c *committer) exec(statement string) error {
+	_, err := c.conn.ExecContext(context.Background(), statement)
+	return err
+}
+
+func answer(batch []*pending, err error) {
+	for _, p := range batch {
+		p.err = err
+		close(p.done)
+	}
+}
+
+// close waits for the leader, refuses who is still queued, and closes the
+// connection.
+func (c *committer) close() error {
+	<-c.lead
+	c.mu.Lock()
+	c.shut = true
+	rest := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	answer(rest, engine.ErrClosed)
+	// Whoever was about to lead finds an empty queue.
+	c.lead <- struct{}{}
+	return c.conn.Close()
+}

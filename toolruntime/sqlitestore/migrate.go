@@ -1,0 +1,263 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/toolruntime/toolruntime-go/db"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/migration"
+)
+
+// legacyVersion is the schema that other implementations of the contract write.
+const legacyVersion = "persistent-tool-runtime-v3"
+
+// A Migration reports what [Migrate] has done.
+type Migration struct {
+	From    string   `json:"from"`    // what the database was: "new", "toolruntime-ledger-v1", …
+	To      string   `json:"to"`      // what it is now
+	Applied []string `json:"applied"` // the migrations that ran, in order
+	Adopted int64    `json:"adopted"` // rows taken over from another implementation
+}
+
+// Migrate makes the ledger's schema in the file at path, brings an older one up
+// to date, or adopts a persistent-tool-runtime-v3 database: all in one
+// transaction, so that a crash at any moment leaves the file as it was or
+// finished, and two that migrate at once wait for each other. A newer ledger,
+// or a database that is none, is refused with its bytes untouched.
+func Migrate(ctx context.Context, path string, opts *Options) (Migration, error) {
+	wait, err := check(path, opts)
+	if err != nil {
+		return Migration{}, fmt.Errorf("sqlitestore: migrate: %w", err)
+	}
+	m, err := migrate(ctx, path, wait)
+	if err != nil {
+		return Migration{}, fmt.Errorf("sqlitestore: migrate: %w", classify(err))
+	}
+	return m, nil
+}
+
+// A schemaState is what a file holds, as far as a migration is concerned.
+type schemaState struct {
+	name    string // for people
+	version int64  // the newest migration applied
+	legacy  bool   // persistent-tool-runtime-v3
+	refuse  string // why it cannot be migrated, or ""
+}
+
+func (s schemaState) current(ms []migration.Migration) bool {
+	return s.refuse == "" && !s.legacy && s.version == ms[len(ms)-1].Version
+}
+
+func migrations() ([]migration.Migration, error) {
+	tree, err := fs.Sub(db.SQLite, "migrations/sqlite")
+	if err != nil {
+		return nil, err
+	}
+	return migration.Load(tree)
+}
+
+// prepare leaves the file at path with the current schema, or explains why not.
+// It first looks through a connection that cannot write.
+func prepare(ctx context.Context, path string, wait time.Duration, allowed bool) error {
+	ms, err := migrations()
+	if err != nil {
+		return err
+	}
+	state, err := peek(ctx, path, wait, ms)
+	if err != nil {
+		return err
+	}
+	switch {
+	case state.refuse != "":
+		return &engine.SchemaError{Found: state.name, Hint: state.refuse}
+	case state.current(ms):
+		return nil
+	case !allowed && (state.legacy || state.version > 0):
+		return &engine.SchemaError{Found: state.name, Hint: "run `toolruntime migrate`, or open it with Options.Migrate"}
+	}
+	_, err = migrate(ctx, path, wait)
+	return err
+}
+
+// peek reads the state of a file without being able to change a byte of it.
+func peek(ctx context.Context, path string, wait time.Duration, ms []migration.Migration) (schemaState, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular() && info.Size() == 0:
+		return schemaState{name: "new"}, nil
+	case err == nil && !info.Mode().IsRegular():
+		return schemaState{}, &engine.Error{Kind: engine.ErrCannotOpen}
+	}
+	v := url.Values{"mode": {"ro"}, "_query_only": {"on"}, "_busy_timeout": {fmt.Sprint(wait.Milliseconds())}}
+	readOnly := sql.OpenDB(&connector{dsn: dsn(path, v)})
+	defer readOnly.Close()
+	conn, err := readOnly.Conn(ctx)
+	if err != nil {
+		return schemaState{}, err
+	}
+	defer conn.Close()
+	return examine(ctx, conn, ms)
+}
+
+func examine(ctx context.Context, conn *sql.Conn, ms []migration.Migration) (schemaState, error) {
+	tables, err := list(ctx, conn, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'", scanText)
+	if err != nil {
+		return schemaState{}, err
+	}
+	var s schemaState
+	if slices.Contains(tables, "goose_db_version") {
+		err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&s.version)
+		if err != nil {
+			return s, err
+		}
+	}
+	if slices.Contains(tables, "runtime_metadata") {
+		err := conn.QueryRowContext(ctx, "SELECT metadata_value FROM runtime_metadata WHERE metadata_key = 'schema_version'").Scan(&s.name)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return s, err
+		}
+	}
+	newest := ms[len(ms)-1].Version
+	switch {
+	case s.version > newest:
+		s.name, s.refuse = fmt.Sprintf("at migration %d", s.version), "it was made by a newer version; use that one"
+	case s.version == 0 && s.name == legacyVersion:
+		s.legacy = true
+	case s.version > 0 && s.name == engine.SchemaVersion:
+	case s.version == 0 && len(tables) == 0, s.version == 0 && slices.Equal(tables, []string{"goose_db_version"}):
+		s.name = "new"
+	case s.name != "":
+		s.name, s.refuse = "of another schema version", "use the version of the library that made it"
+	default:
+		s.name, s.refuse = "not a ledger of this library", "choose another file"
+	}
+	return s, nil
+}
+
+func scanText(rows *sql.Rows) (string, error) {
+	var s string
+	err := rows.Scan(&s)
+	return s, err
+}
+
+// migrate does the work of [Migrate].
+func migrate(ctx context.Context, path string, wait time.Duration) (m Migration, err error) {
+	ms, err := migrations()
+	if err != nil {
+		return m, err
+	}
+	state, err := peek(ctx, path, wait, ms)
+	if err != nil {
+		return m, err
+	}
+	if state.refuse != "" {
+		return m, &engine.SchemaError{Found: state.name, Hint: state.refuse}
+	}
+	if err := create(path); err != nil {
+		return m, err
+	}
+	conn, done, err := exclusive(ctx, path, wait)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return m, err
+	}
+	defer func() {
+		if err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+	}()
+	// Another process may have migrated while this one waited for the lock.
+	state, err = examine(ctx, conn, ms)
+	if err != nil {
+		return m, err
+	}
+	if state.refuse != "" {
+		return m, &engine.SchemaError{Found: state.name, Hint: state.refuse}
+	}
+	m = Migration{From: state.name, To: engine.SchemaVersion, Applied: []string{}}
+	if state.legacy {
+		m.Adopted, err = adopt(ctx, conn, func() error { return apply(ctx, conn, ms, state.version, &m) })
+	} else {
+		err = apply(ctx, conn, ms, state.version, &m)
+	}
+	if err != nil {
+		return m, err
+	}
+	_, err = conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
+	return m, err
+}
+
+// apply runs the migrations after version and records them as goose does, so
+// that its command and this library can take turns.
+func apply(ctx context.Context, conn *sql.Conn, ms []migration.Migration, version int64, report *Migration) error {
+	const bookkeeping = `
+CREATE TABLE IF NOT EXISTS goose_db_version (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    version_id INTEGER NOT NULL,
+    is_applied INTEGER NOT NULL,
+    tstamp TIMESTAMP DEFAULT (datetime('now'))
+);
+INSERT INTO goose_db_version (version_id, is_applied)
+SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM goose_db_version);`
+	if _, err := conn.ExecContext(ctx, bookkeeping); err != nil {
+		return err
+	}
+	for _, m := range ms {
+		if m.Version <= version {
+			continue
+		}
+		if _, err := conn.ExecContext(ctx, m.Up); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if _, err := conn.ExecContext(ctx, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", m.Version); err != nil {
+			return err
+		}
+		report.Applied = append(report.Applied, m.Name)
+	}
+	violations, err := list(ctx, conn, "PRAGMA foreign_key_check", func(*sql.Rows) (string, error) { return "", nil })
+	if err == nil && len(violations) > 0 {
+		err = fmt.Errorf("%w: %d foreign keys are broken", engine.ErrContract, len(violations))
+	}
+	return err
+}
+
+// create makes the file, readable by its owner alone: a ledger holds the
+// arguments and results of every call.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return &engine.Error{Kind: engine.ErrCannotOpen, Cause: err}
+	}
+	return f.Close()
+}
+
+// exclusive opens the file for a migration. Turning on the write-ahead log does
+// not wait for other processes by itself, so that is repeated up to the limit.
+func exclusive(ctx context.Context, path string, wait time.Duration) (*sql.Conn, func() error, error) {
+	limit, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	pool := sql.OpenDB(writerConnector(path, wait))
+	for {
+		conn, err := pool.Conn(ctx)
+		if err == nil {
+			return conn, func() error { return errors.Join(conn.Close(), pool.Close()) }, nil
+		}
+		var e sqlite3.Error
+		if !errors.As(err, &e) || e.Code != sqlite3.ErrBusy || limit.Err() != nil {
+			return nil, nil, errors.Join(err, pool.Close())
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/toolruntime"
+)
+
+// DefaultBusyTimeout is how long a call waits for another process.
+const DefaultBusyTimeout = 5 * time.Second
+
+// writerPoll is how long the writer waits inside SQLite before it looks whether
+// its callers still want their transactions.
+const writerPoll = 100 * time.Millisecond
+
+// Options of [Open]. The zero value is safe.
+type Options struct {
+	// BusyTimeout bounds the wait for another process that holds the database;
+	// 0 means [DefaultBusyTimeout], and less than a millisecond is an error.
+	BusyTimeout time.Duration
+	// Migrate lets Open bring an older ledger up to date, and adopt one of
+	// another implementation. Without it Open makes the schema of a new file and
+	// refuses an old one unchanged. A newer ledger is always refused.
+	Migrate bool
+}
+
+// Open opens the ledger in the file at path, and makes it when there is none in
+// an existing folder. A ledger in memory is refused: it would not survive what
+// it is there to survive.
+//
+// Many processes may open the same file. The returned store is safe for
+// concurrent use; close it to checkpoint the write-ahead log.
+func Open(ctx context.Context, path string, opts *Options) (*toolruntime.Store, error) {
+	wait, err := check(path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("sqlitestore: open: %w", err)
+	}
+	e, err := open(ctx, path, wait, opts != nil && opts.Migrate)
+	if err != nil {
+		return nil, fmt.Errorf("sqlitestore: open: %w", classify(err))
+	}
+	return toolruntime.NewStore(e), nil
+}
+
+func check(path string, opts *Options) (time.Duration, error) {
+	wait := DefaultBusyTimeout
+	if opts != nil && opts.BusyTimeout != 0 {
+		wait = opts.BusyTimeout
+	}
+	if wait < time.Millisecond {
+		return 0, &toolresult.InputError{Field: "busy timeout", Rule: "must be at least 1 ms"}
+	}
+	switch {
+	case path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:"):
+		return 0, &toolresult.InputError{Field: "database", Rule: "must be the path of a file, not a database in memory or a URI"}
+	case strings.ContainsRune(path, 0):
+		return 0, &toolresult.InputError{Field: "database", Rule: "must not contain a zero byte"}
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) {
+		return 0, &toolresult.InputError{Field: "database", Rule: "must be in a folder that exists"}
+	}
+	return wait, nil
+}
+
+// sqliteEngine runs the store's units on one SQLite file: writes on one
+// connection behind the committer, reads on a few others beside it.
+type sqliteEngine struct {
+	path    string
+	wait    time.Duration
+	writeDB *sql.DB
+	readDB  *sql.DB
+	writer  *committer
+	readers chan reader
+	opened  int // readers
+
+	closing sync.Once
+	closed  error
+}
+
+type reader struct {
+	conn    *sql.Conn
+	queries *dbgen.Queries
+}
+
+func open(ctx context.Context, path string, wait time.Duration, allowed bool) (_ *sqliteEngine, err error) {
+	if err := prepare(ctx, path, wait, allowed); err != nil {
+		return nil, err
+	}
+	e := &sqliteEngine{
+		path: path, wait: wait,
+		writeDB: sql.OpenDB(writerConnector(path, min(wait, writerPoll))),
+		readDB:  sql.OpenDB(readerConnector(path, wait)),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	conn, err := e.writeDB.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.writer = newCommitter(conn, wait)
+	n := max(4, runtime.GOMAXPROCS(0))
+	e.readers = make(chan reader, n)
+	for range n {
+		conn, err := e.readDB.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e.readers <- reader{conn, dbgen.New(conn)}
+		e.opened++
+	}
+	return e, nil
+}
+
+// Write implements [engine.Engine].
+func (e *sqliteEngine) Write(ctx context.Context, unit engine.Unit) error {
+	return e.writer.write(ctx, unit)
+}
+
+// Read implements [engine.Engine]. Waiting for a connection obeys ctx; the
+// queries, which are short, run without it, because a context that can be
+// cancelled costs every one of them a goroutine.
+func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case r, ok := <-e.readers:
+		if !ok {
+			return engine.ErrClosed
+		}
+		defer func() { e.readers <- r }()
+		return classify(unit(context.WithoutCancel(ctx), r.queries))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Snapshot implements [engine.Engine], on a connection of its own that is
+// closed afterwards.
+func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, engine.Snapshot) error) (err error) {
+	db := sql.OpenDB(readerConnector(e.path, e.wait))
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return classify(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return classify(err)
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }()
+	return classify(view(ctx, engine.Snapshot{
+		Querier: dbgen.New(conn),
+		Inspect: func(ctx context.Context) (engine.Health, error) { return inspect(ctx, conn) },
+	}))
+}
+
+// Close implements [engine.Engine]. It waits for the units that are running.
+func (e *sqliteEngine) Close() error {
+	e.closing.Do(func() {
+		var errs []error
+		if e.writer != nil {
+			errs = append(errs, e.writer.close())
+		}
+		for range e.opened {
+			r := <-e.readers
+			errs = append(errs, r.conn.Close())
+		}
+		if e.readers != nil {
+			close(e.readers)
+		}
+		errs = append(errs, e.readDB.Close(), e.writeDB.Close())
+		e.closed = classify(errors.Join(errs...))
+	})
+	return e.closed
+}
+
+// The settings of every connection. Those that the DSN cannot carry are set, and
+// the ones that durability rests on are read back, as the connection opens: a
+// driver that ignored one would otherwise lose acknowledged commits in silence.
+const settings = `
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA journal_size_limit = 67108864;`
+
+type connector struct {
+	driver sqlite3.SQLiteDriver
+	dsn    string
+}
+
+func (c *connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
+func (c *connector) Driver() driver.Driver                        { return &c.driver }
+
+func writerConnector(path string, wait time.Duration) *connector {
+	return newConnector(path, wait, url.Values{"_journal_mode": {"WAL"}, "_cache_size": {"-65536"}})
+}
+
+func readerConnector(path string, wait time.Duration) *connector {
+	return newConnector(path, wait, url.Values{"_query_only": {"on"}, "_cache_size": {"-16384"}})
+}
+
+func newConnector(path string, wait time.Duration, v url.Values) *connector {
+	v.Set("_synchronous", "FULL")
+	v.Set("_foreign_keys", "on")
+	v.Set("_busy_timeout", fmt.Sprint(wait.Milliseconds()))
+	v.Set("_stmt_cache_size", "128")
+	return &connector{
+		driver: sqlite3.SQLiteDriver{ConnectHook: verify},
+		dsn:    dsn(path, v),
+	}
+}
+
+func dsn(path string, v url.Values) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + v.Encode()
+}
+
+func verify(c *sqlite3.SQLiteConn) error {
+	if _, err := c.Exec(settings, nil); err != nil {
+		return err
+	}
+	for _, want := range []struct {
+		pragma string
+		value  any
+	}{{"synchronous", int64(2)}, {"foreign_keys", int64(1)}, {"journal_mode", "wal"}} {
+		got, err := pragma(c, want.pragma)
+		if err != nil {
+			return err
+		}
+		if got != want.value {
+			return fmt.Errorf("sqlitestore: PRAGMA %s is %v and must be %v", want.pragma, got, want.value)
+		}
+	}
+	return nil
+}
+
+func pragma(c *sqlite3.SQLiteConn, name string) (any, error) {
+	rows, err := c.Query("PRAGMA "+name, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	row := make([]driver.Value, 1)
+	if err := rows.Next(row); err != nil {
+		return nil, err
+	}
+	return row[0], nil
+}

@@ -1,0 +1,116 @@
+package toolruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// QueryOptions of [Runtime.QueryStatus]. The zero value is safe.
+type QueryOptions struct {
+	// ExpectedRequestSHA256 is the request digest that the caller remembers; ""
+	// means the digest of the call itself.
+	ExpectedRequestSHA256 string
+}
+
+// QueryStatus answers what became of an operation. It never causes an effect,
+// but it accepts a receipt that is there: one that an attempt has observed, or
+// one that the downstream remembers (Tool.Find).
+//
+// c is the query's own call: the proposal and the idempotency key are those of
+// the call that it asks about, and the call id and response id are new, as
+// [toolresult.Call.StatusQuery] makes them.
+func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c toolresult.Call, statusRef string, opts *QueryOptions) (*toolresult.Package, error) {
+	r, err := rt.accept(p, c)
+	if err != nil {
+		return nil, err
+	}
+	if r.tool != nil && r.tool.spec.Risk() == Read {
+		return r.fail(toolresult.UnknownTool), nil
+	}
+	current, answer, err := rt.screen(ctx, r)
+	if err != nil || answer != nil {
+		return answer, err
+	}
+	if c.IdempotencyKey == "" {
+		return r.fail(toolresult.IdempotencyKeyRequired), nil
+	}
+	if !toolresult.ValidStatusRef(statusRef) {
+		return r.fail(toolresult.NotFound), nil
+	}
+	rec, err := rt.store.byRef(ctx, statusRef)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil || rec.operation.TenantID != p.TenantID || rec.operation.SubjectID != p.SubjectID {
+		return r.fail(toolresult.NotFound), nil
+	}
+	err = rt.store.bindCall(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeQueryStatus, now: r.now, statusRef: statusRef})
+	if errors.Is(err, errCallIDConflict) {
+		return r.fail(toolresult.CallIDConflict), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	expected := r.bound.RequestSHA256()
+	if opts != nil && opts.ExpectedRequestSHA256 != "" {
+		expected = opts.ExpectedRequestSHA256
+	}
+	if expected != r.bound.RequestSHA256() || rec.operation.ToolName != c.Name ||
+		rec.operation.IdempotencyKey != c.IdempotencyKey || rec.conflicts(r.bound) {
+		return r.failAt(toolresult.StatusConflict, statusRef), nil
+	}
+	if err := rt.trust(ctx, rec, r.bound); err != nil {
+		return nil, err
+	}
+	if rec, err = rt.reconcile(ctx, r, rec, current); err != nil {
+		return nil, err
+	}
+	return rt.standing(r, rec, toolresult.ReceiptReconciled)
+}
+
+// reconcile accepts a receipt for an unfinished operation, if there is one.
+func (rt *Runtime) reconcile(ctx context.Context, r request, rec *record, p toolresult.Principal) (*record, error) {
+	if s := rec.state(); s != pending && s != processing {
+		return rec, nil
+	}
+	c := commitment{record: rec, now: r.now}
+	switch {
+	case rec.downstream != nil:
+		if err := rec.checkObserved(r.tool.spec, r.bound).err(rec.statusRef()); err != nil {
+			return nil, err
+		}
+	case r.tool.find != nil && rec.state() == processing:
+		e, ok := rt.recall(ctx, r, rec, p)
+		if !ok {
+			return rec, nil
+		}
+		c.evidence = &e
+	default:
+		return rec, nil
+	}
+	done, err := rt.store.commit(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("toolruntime: reconcile %s: %w", rec.statusRef(), err)
+	}
+	return done, nil
+}
+
+// recall asks the downstream whether it remembers the effect. An answer that
+// breaks the output contract is for the worker to judge, who holds the claim.
+func (rt *Runtime) recall(ctx context.Context, r request, rec *record, p toolresult.Principal) (toolresult.Evidence, bool) {
+	ctx, cancel := context.WithTimeout(ctx, r.tool.timeout)
+	defer cancel()
+	a := attempt{rt: rt, tool: r.tool, bound: r.bound, effect: effectOf(rec, r.bound, p)}
+	answer, found, err := rt.ask(ctx, r.tool, a.effect, rec.arguments())
+	if err != nil {
+		rt.log.WarnContext(ctx, "find failed", "status_ref", rec.statusRef(), "tool", a.effect.Tool, "error", err)
+	}
+	if err != nil || !found {
+		return toolresult.Evidence{}, false
+	}
+	e := rt.evidence(r.tool, answer, rec.statusRef())
+	return e, a.violation(answer, e) == ""
+}

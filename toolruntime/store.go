@@ -1,0 +1,198 @@
+package toolruntime
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// A Store is the ledger: every method is a whole transaction, the same on every
+// database. One that returns nil has been committed and is durable; one that
+// returns an error matching [ErrCommitUnknown] may be repeated with equal
+// arguments and then gives the answer that it would have given. No callback of
+// the host ever runs inside a transaction.
+//
+// Open one with package sqlitestore. It is safe for concurrent use.
+type Store struct {
+	engine engine.Engine
+}
+
+// NewStore is for the packages of this module that open a database: an
+// [engine.Engine] cannot be made outside of it.
+func NewStore(e engine.Engine) *Store { return &Store{e} }
+
+// Close ends the store after the transactions that are running.
+func (s *Store) Close() error { return s.engine.Close() }
+
+// Counts are the numbers of rows in the five tables of the contract.
+type Counts struct {
+	CallBindings       int64 `json:"call_bindings"`
+	Operations         int64 `json:"operations"`
+	Outbox             int64 `json:"outbox"`
+	DownstreamReceipts int64 `json:"downstream_receipts"`
+	LocalReceipts      int64 `json:"local_receipts"`
+}
+
+// Counts counts the rows of the ledger. It reads every table's index: it is for
+// tests and audits, not for a metric.
+func (s *Store) Counts(ctx context.Context) (c Counts, err error) {
+	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		row, err := q.CountRows(ctx)
+		c = Counts(row)
+		return err
+	})
+	return c, err
+}
+
+// A record is an operation with its event and its receipts, as far as they were
+// read. It is the runtime's view of one intent.
+type record struct {
+	operation  dbgen.Operation
+	event      dbgen.Outbox
+	local      *dbgen.LocalReceipt
+	downstream *dbgen.DownstreamReceipt
+}
+
+func (r *record) statusRef() string { return r.operation.StatusRef }
+func (r *record) fence() int64      { return r.event.AttemptCount }
+func (r *record) state() state      { return state(r.operation.State) }
+func (r *record) arguments() string { return r.operation.ArgumentsJSON }
+
+// reason is the code with which an operation failed or went into review.
+func (r *record) reason() toolresult.Code { return toolresult.Code(r.operation.Reason) }
+
+// owner is the principal whose operation it is, without roles.
+func (r *record) owner() toolresult.Principal {
+	return toolresult.Principal{TenantID: r.operation.TenantID, SubjectID: r.operation.SubjectID}
+}
+
+// firstCall is the call that created the operation.
+func (r *record) firstCall() toolresult.Call {
+	o := &r.operation
+	return toolresult.Call{
+		Proposal: toolresult.Proposal{Name: o.ToolName, Arguments: []byte(o.ArgumentsJSON)},
+		ExecutionContext: toolresult.ExecutionContext{
+			Provider: o.FirstProvider, APIFamily: o.FirstAPIFamily, ResponseID: o.FirstResponseID,
+			CallID: o.FirstCallID, OperationID: o.FirstOperationID, IdempotencyKey: o.IdempotencyKey,
+			AdapterRevision: o.FirstAdapterRevision,
+		},
+	}
+}
+
+// contract is the tool contract under which the operation was accepted.
+func (r *record) contract() toolresult.Contract { return contractOf(&r.operation) }
+
+func contractOf(o *dbgen.Operation) toolresult.Contract {
+	return toolresult.Contract{Name: o.ToolName, Revisions: toolresult.Revisions{
+		InputSchema: o.InputSchemaRevision, OutputSchema: o.OutputSchemaRevision, Effect: o.EffectRevision,
+		Handler: o.HandlerRevision, Producer: o.ProducerRevision, Policy: o.PolicyRevision,
+	}}
+}
+
+func scopeOf(b *toolresult.Bound) dbgen.GetOperationByScopeParams {
+	p, c := b.Principal(), b.Call()
+	return dbgen.GetOperationByScopeParams{
+		TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
+	}
+}
+
+// found turns "no rows" into false.
+func found(err error) (bool, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// A lookup is what the ledger knows about a call before anything is written.
+type lookup struct {
+	bound   bool // the call identity is bound
+	same    bool // … to this very call
+	current *record
+}
+
+// lookup reads whether a call identity is bound, and the operation that holds
+// the call's scope with the receipt that answers it.
+func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolresult.Purpose) (l lookup, err error) {
+	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		p, c := b.Principal(), b.Call()
+		fingerprint, err := q.GetCallFingerprint(ctx, dbgen.GetCallFingerprintParams{
+			TenantID: p.TenantID, SubjectID: p.SubjectID, Provider: c.Provider,
+			APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID,
+		})
+		if l.bound, err = found(err); err != nil {
+			return err
+		}
+		l.same = l.bound && fingerprint == b.Fingerprint(purpose)
+		o, err := q.GetOperationByScope(ctx, scopeOf(b))
+		if ok, err := found(err); !ok {
+			return err
+		}
+		l.current = &record{operation: o}
+		if state(o.State) != succeeded {
+			return nil
+		}
+		return l.current.readLocal(ctx, q)
+	})
+	return l, err
+}
+
+// byRef reads an operation, its event and both receipts; nil when there is none.
+func (s *Store) byRef(ctx context.Context, statusRef string) (r *record, err error) {
+	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		o, err := q.GetOperationByRef(ctx, statusRef)
+		if ok, err := found(err); !ok {
+			return err
+		}
+		r = &record{operation: o}
+		return r.readRest(ctx, q)
+	})
+	return r, err
+}
+
+// readRest reads the event and the receipts of r's operation.
+func (r *record) readRest(ctx context.Context, q dbgen.Querier) error {
+	if err := r.readEvent(ctx, q); err != nil {
+		return err
+	}
+	if err := r.readDownstream(ctx, q); err != nil {
+		return err
+	}
+	return r.readLocal(ctx, q)
+}
+
+func (r *record) readEvent(ctx context.Context, q dbgen.Querier) error {
+	e, err := q.GetEvent(ctx, r.operation.OperationPK)
+	if ok, err := found(err); err != nil {
+		return err
+	} else if !ok {
+		return &ContractError{r.statusRef(), "the outbox has no event for it"}
+	}
+	r.event = e
+	return nil
+}
+
+func (r *record) readDownstream(ctx context.Context, q dbgen.Querier) error {
+	o := &r.operation
+	d, err := q.GetDownstreamReceipt(ctx, dbgen.GetDownstreamReceiptParams{
+		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
+	})
+	if ok, err := found(err); !ok {
+		return err
+	}
+	r.downstream = &d
+	return nil
+}
+
+func (r *record) readLocal(ctx context.Context, q dbgen.Querier) error {
+	l, err := q.GetLocalReceipt(ctx, r.operation.OperationPK)
+	if ok, err := found(err); !ok {
+		return err
+	}
+	r.local = &l
+	return nil
+}

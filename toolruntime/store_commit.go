@@ -1,0 +1,187 @@
+package toolruntime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// observe records a receipt as the downstream gave it, and no more: the
+// operation stays as it is until the receipt is accepted.
+func (s *Store) observe(ctx context.Context, r *record, e toolresult.Evidence, now int64) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		_, err := observe(ctx, q, &r.operation, e, now)
+		return err
+	})
+}
+
+// observe inserts a receipt; one that the scope has already must be the same,
+// but for when it was observed.
+func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, e toolresult.Evidence, now int64) (*dbgen.DownstreamReceipt, error) {
+	d := dbgen.DownstreamReceipt{
+		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
+		RequestSha256: o.RequestSha256, ReceiptID: e.ReceiptID, DownstreamRequestID: e.RequestID,
+		ResultJSON: e.Data, ProducerRevision: e.ProducerRevision, ResourceRevision: e.ResourceRevision,
+		ObservedAt: e.ObservedAt, EffectRevision: o.EffectRevision, CommittedAt: now,
+	}
+	d.RowDigest = rowdigest.DownstreamReceipt(d)
+	n, err := q.InsertDownstreamReceipt(ctx, dbgen.InsertDownstreamReceiptParams{
+		TenantID: d.TenantID, SubjectID: d.SubjectID, ToolName: d.ToolName, IdempotencyKey: d.IdempotencyKey,
+		RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
+		ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision, ResourceRevision: d.ResourceRevision,
+		ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision, CommittedAt: d.CommittedAt, RowDigest: d.RowDigest,
+	})
+	if errors.Is(err, ErrConstraint) {
+		return nil, errors.Join(&ContractError{o.StatusRef, "the downstream's receipt was refused by the ledger"}, err)
+	}
+	if err != nil || n == 1 {
+		return &d, err
+	}
+	r := &record{operation: *o}
+	if err := r.readDownstream(ctx, q); err != nil {
+		return nil, err
+	}
+	first, again := observedRow(r.downstream), observedRow(&d)
+	again.observedAt = first.observedAt
+	if first != again {
+		return nil, &ContractError{o.StatusRef, "the downstream gave two different receipts for it"}
+	}
+	return r.downstream, nil
+}
+
+// A commitment accepts a receipt.
+type commitment struct {
+	record *record
+	// evidence is what the downstream has just answered, or nil where the
+	// receipt in record.downstream is to be accepted.
+	evidence *toolresult.Evidence
+	// fence is the claim under which a worker commits; 0 for a reconciliation,
+	// which needs none, because the receipt says that the effect has happened.
+	fence int64
+	now   int64
+}
+
+// commit accepts a receipt, as observed and as the answer, and ends the
+// operation, all or nothing. An operation that has ended with this very receipt
+// is left as it is.
+func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error) {
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		o, err := q.GetOperation(ctx, c.record.operation.OperationPK)
+		if err != nil {
+			return err
+		}
+		r = &record{operation: o}
+		if !sameIntent(&o, &c.record.operation) {
+			return &ContractError{r.statusRef(), "its evidence was changed while it ran"}
+		}
+		if err := r.readEvent(ctx, q); err != nil {
+			return err
+		}
+		if r.state() != succeeded {
+			if err := r.mayEnd(c.fence); err != nil {
+				return err
+			}
+		}
+		if err := r.accept(ctx, q, c); err != nil {
+			return err
+		}
+		if r.state() == succeeded {
+			return nil
+		}
+		return r.apply(ctx, q, move{to: succeeded, now: c.now})
+	})
+	return r, err
+}
+
+// mayEnd holds a worker's fence against the event.
+func (r *record) mayEnd(fence int64) error {
+	switch s := r.state(); {
+	case s != pending && s != processing:
+		return ErrLeaseLost
+	case fence != 0 && (fence != r.fence() || r.event.State != string(eventProcessing)):
+		return ErrLeaseLost
+	}
+	return nil
+}
+
+// accept makes the receipts of r's operation what c says, or finds them so.
+func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err error) {
+	if c.evidence != nil {
+		r.downstream, err = observe(ctx, q, &r.operation, *c.evidence, c.now)
+	} else {
+		err = r.readDownstream(ctx, q)
+	}
+	if err != nil {
+		return err
+	}
+	if r.downstream == nil {
+		return &ContractError{r.statusRef(), "the downstream's receipt has vanished"}
+	}
+	if err := r.readLocal(ctx, q); err != nil {
+		return err
+	}
+	if r.local != nil {
+		if acceptedRow(r.local) != observedRow(r.downstream) {
+			return &ContractError{r.statusRef(), "the local receipt differs from the downstream's"}
+		}
+		return nil
+	}
+	d := r.downstream
+	l := dbgen.LocalReceipt{
+		OperationPK: r.operation.OperationPK, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
+		RequestSha256: d.RequestSha256, ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision,
+		ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision,
+		ReconciledAt: c.now,
+	}
+	l.RowDigest = rowdigest.LocalReceipt(l)
+	r.local = &l
+	return q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
+}
+
+// A parking takes an operation out of the workers' reach until a person looks
+// at it.
+type parking struct {
+	record *record
+	fence  int64
+	reason toolresult.Code
+	now    int64
+	// rejected is the answer that broke the output contract, if that is why.
+	rejected  *toolresult.Evidence
+	violation string
+}
+
+// park puts an operation in review, with the answer that is the reason.
+func (s *Store) park(ctx context.Context, p parking) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		o, err := q.GetOperation(ctx, p.record.operation.OperationPK)
+		if err != nil {
+			return err
+		}
+		r := &record{operation: o}
+		if err := r.readEvent(ctx, q); err != nil {
+			return err
+		}
+		if r.state() == inReview && r.reason() == p.reason && r.fence() == p.fence {
+			return nil // a repetition after an ambiguous commit
+		}
+		if err := r.mayEnd(p.fence); err != nil {
+			return err
+		}
+		if p.rejected != nil {
+			row := dbgen.RejectedReceipt{
+				OperationPK: o.OperationPK, Attempt: p.fence, ReceiptID: p.rejected.ReceiptID,
+				DownstreamRequestID: p.rejected.RequestID, ResultText: p.rejected.Data,
+				ProducerRevision: p.rejected.ProducerRevision, ResourceRevision: p.rejected.ResourceRevision,
+				ObservedAt: p.rejected.ObservedAt, Violation: p.violation, RecordedAt: p.now,
+			}
+			row.RowDigest = rowdigest.RejectedReceipt(row)
+			if err := q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(row)); err != nil {
+				return err
+			}
+		}
+		return r.apply(ctx, q, move{to: inReview, now: p.now, reason: p.reason})
+	})
+}

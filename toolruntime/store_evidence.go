@@ -1,0 +1,146 @@
+package toolruntime
+
+import (
+	"bytes"
+	"database/sql"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/schema"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// The audit and the runtime hold stored evidence against the same rules: what
+// the one reports as a finding, the other refuses to use.
+
+// A finding is one rule that stored evidence breaks.
+type finding struct {
+	code string // AUDIT_…
+	rule string
+}
+
+type findings []finding
+
+func (fs *findings) add(code, rule string) { *fs = append(*fs, finding{code, rule}) }
+
+// err is the first finding as an error.
+func (fs findings) err(statusRef string) error {
+	if len(fs) == 0 {
+		return nil
+	}
+	return &ContractError{statusRef, fs[0].rule}
+}
+
+// checkOperation recomputes everything in an operation's row that follows from
+// the rest of the row.
+func checkOperation(o *dbgen.Operation, profiles []toolresult.Profile) (fs findings) {
+	contract := contractOf(o)
+	if _, err := canonjson.ParseCanonical([]byte(o.ArgumentsJSON)); err != nil {
+		fs.add("AUDIT_REQUEST", "request/contract evidence: the arguments: "+err.Error())
+	} else if o.RequestSha256 != toolresult.RequestSHA256(o.TenantID, o.SubjectID, o.ArgumentsJSON, contract) {
+		fs.add("AUDIT_REQUEST", "request/contract evidence: the request digest does not match")
+	}
+	if o.StatusRef != toolresult.StatusRefOf(toolresult.EffectIdentity(o.TenantID, o.SubjectID, o.ToolName, o.IdempotencyKey, o.RequestSha256)) {
+		fs.add("AUDIT_REQUEST", "request/contract evidence: the status_ref does not match")
+	}
+	r := record{operation: *o}
+	first := r.firstCall()
+	if first.Check() != nil || toolresult.CheckProfile(first.ExecutionContext, profiles) != nil {
+		fs.add("AUDIT_PROVIDER_CONTEXT", "the first call's provider context is malformed or not registered")
+	}
+	checkApproval(&fs, o, first.ExecutionContext, contract)
+	if !bytes.Equal(o.RowDigest, rowdigest.Operation(*o)) {
+		fs.add("AUDIT_ROW_DIGEST", "the operation's row does not fit its digest")
+	}
+	return fs
+}
+
+func checkApproval(fs *findings, o *dbgen.Operation, first toolresult.ExecutionContext, contract toolresult.Contract) {
+	switch {
+	case schema.IsBlank(o.ApprovalID), toolresult.CheckIdentifier("approver_id", o.ApproverID) != nil:
+		fs.add("AUDIT_APPROVAL", "approval evidence: an id is malformed")
+	case o.ApprovalDigest != toolresult.ApprovalDigest(first, o.RequestSha256, contract.Revisions, o.ApproverID):
+		fs.add("AUDIT_APPROVAL", "approval evidence: the approval digest does not match")
+	case o.ApprovedAt != o.CreatedAt || o.CreatedAt >= o.ApprovalExpiresAt || o.ApprovalExpiresAt > toolresult.MaxTime:
+		fs.add("AUDIT_APPROVAL", "approval evidence: the approval was not valid when the intent was accepted")
+	}
+}
+
+// receiptRow is what both receipts of an operation have in common: they must be
+// equal.
+type receiptRow struct {
+	receiptID, requestID, requestSHA256, result               string
+	producerRevision, resourceRevision, observedAt, effectRev string
+}
+
+func observedRow(d *dbgen.DownstreamReceipt) receiptRow {
+	return receiptRow{d.ReceiptID, d.DownstreamRequestID, d.RequestSha256, d.ResultJSON,
+		d.ProducerRevision, d.ResourceRevision, d.ObservedAt, d.EffectRevision}
+}
+
+func acceptedRow(l *dbgen.LocalReceipt) receiptRow {
+	return receiptRow{l.ReceiptID, l.DownstreamRequestID, l.RequestSha256, l.ResultJSON,
+		l.ProducerRevision, l.ResourceRevision, l.ObservedAt, l.EffectRevision}
+}
+
+func (r receiptRow) evidence(statusRef string) toolresult.Evidence {
+	return toolresult.Evidence{ReceiptID: r.receiptID, RequestID: r.requestID, StatusRef: statusRef, Data: r.result,
+		ProducerRevision: r.producerRevision, ResourceRevision: r.resourceRevision, ObservedAt: r.observedAt}
+}
+
+// check holds a receipt against its operation, and against the output contract
+// where the tool is known.
+func (r receiptRow) check(o *dbgen.Operation, spec *toolresult.Spec, b *toolresult.Bound) (fs findings) {
+	const code = "AUDIT_RECEIPT"
+	switch {
+	case r.requestSHA256 != o.RequestSha256:
+		fs.add(code, "receipt evidence: the request digest is another's")
+	case r.effectRev != o.EffectRevision || r.producerRevision != o.ProducerRevision:
+		fs.add(code, "receipt evidence: the revisions are others")
+	case schema.IsBlank(r.receiptID) || schema.IsBlank(r.requestID):
+		fs.add(code, "receipt evidence: an id is blank")
+	case !toolresult.ValidObservedAt(r.observedAt):
+		fs.add(code, "receipt evidence: observed_at is no UTC instant")
+	case spec != nil:
+		if ps := spec.CheckOutput(b, r.evidence(o.StatusRef)); len(ps) > 0 {
+			fs.add(code, "receipt evidence: the output contract: "+ps[0].String())
+		}
+	default:
+		if _, err := canonjson.ParseCanonical([]byte(r.result)); err != nil {
+			fs.add(code, "receipt evidence: the result: "+err.Error())
+		}
+	}
+	return fs
+}
+
+// checkObserved holds the downstream's receipt against r's operation.
+func (r *record) checkObserved(spec *toolresult.Spec, b *toolresult.Bound) findings {
+	fs := observedRow(r.downstream).check(&r.operation, spec, b)
+	if !bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream)) {
+		fs.add("AUDIT_ROW_DIGEST", "the downstream receipt's row does not fit its digest")
+	}
+	return fs
+}
+
+// checkAccepted holds the local receipt against r's operation.
+func (r *record) checkAccepted(spec *toolresult.Spec, b *toolresult.Bound) findings {
+	fs := acceptedRow(r.local).check(&r.operation, spec, b)
+	if !bytes.Equal(r.local.RowDigest, rowdigest.LocalReceipt(*r.local)) {
+		fs.add("AUDIT_ROW_DIGEST", "the local receipt's row does not fit its digest")
+	}
+	return fs
+}
+
+// sameIntent reports whether two readings of an operation differ at most in
+// what a move changes.
+func sameIntent(a, b *dbgen.Operation) bool {
+	if bytes.Equal(a.RowDigest, b.RowDigest) && bytes.Equal(a.RowDigest, rowdigest.Operation(*a)) {
+		return true
+	}
+	x, y := *a, *b
+	for _, o := range []*dbgen.Operation{&x, &y} {
+		o.State, o.UpdatedAt, o.CompletedAt, o.Reason = "", 0, sql.NullInt64{}, ""
+	}
+	return bytes.Equal(rowdigest.Operation(x), rowdigest.Operation(y))
+}

@@ -1,0 +1,314 @@
+package toolruntime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/schema"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// The risks of a tool, for [Tool.Risk].
+const (
+	Write = toolresult.Write
+	Read  = toolresult.Read
+)
+
+// An EffectKind says what running a write twice does, and with it what the
+// runtime may do when an attempt is lost: when nobody knows whether it had its
+// effect. The zero value is the careful one.
+type EffectKind int
+
+// The effect kinds.
+const (
+	// Once: running twice does harm and nobody can be asked. A lost attempt is
+	// never run again; the operation waits for a person.
+	Once EffectKind = iota
+	// Queryable: the downstream can be asked by our key (Tool.Find). A lost
+	// attempt is asked for, and run again only if nothing happened.
+	Queryable
+	// Idempotent: the downstream deduplicates by our key. A lost attempt is run
+	// again with the same key.
+	Idempotent
+)
+
+func (k EffectKind) String() string {
+	switch k {
+	case Once:
+		return "once"
+	case Queryable:
+		return "queryable"
+	case Idempotent:
+		return "idempotent"
+	}
+	return fmt.Sprintf("EffectKind(%d)", int(k))
+}
+
+// An Effect is what a handler knows of the effect it is to have.
+type Effect struct {
+	// Identity is the digest of scope and request: the idempotency key to give
+	// to the downstream. It is the same in every attempt.
+	Identity string
+	// StatusRef is the public name of the operation; "" for a read.
+	StatusRef string
+	// Principal is on whose behalf, with the roles as they are now.
+	Principal toolresult.Principal
+	// Tool and IdempotencyKey complete the scope.
+	Tool           string
+	IdempotencyKey string
+	// Attempt counts from 1; it is 0 for a read.
+	Attempt int64
+}
+
+// A Receipt is the downstream's evidence of an effect, or the answer of a read.
+type Receipt[Out any] struct {
+	ID        string // the downstream's receipt id; a write needs one
+	RequestID string // the downstream's request id; a write needs one
+	Data      Out
+	// ResourceRevision is the downstream's version of the resource; "" is null.
+	ResourceRevision string
+	// ObservedAt is when the effect was observed, in whole seconds; zero means
+	// the runtime's clock when the handler returns.
+	ObservedAt time.Time
+}
+
+// A Tool describes a tool and how it is run. In and Out are structs whose
+// schemas are inferred from their fields and tags:
+//
+//	type RefundArgs struct {
+//		OrderRef string `json:"order_ref" schema:"minLength=1,maxLength=64"`
+//		Reason   string `json:"reason" schema:"enum=duplicate|damaged|other"`
+//	}
+//
+// or any type that decodes the given InputSchema and OutputSchema, for example
+// [json.RawMessage]. A field without omitempty is required and no others are
+// allowed.
+type Tool[In, Out any] struct {
+	Name        string
+	Description string // for the model
+	Risk        toolresult.Risk
+	Effect      EffectKind
+	// Revisions of the contract. An operation keeps those under which it was
+	// accepted and is never run under others, so change one with what it stands
+	// for. An empty one becomes the tool's name and the part with "-v1"; those
+	// of the schemas get the schema's digest instead of a number.
+	Revisions toolresult.Revisions
+	Source    string // the source_label of results; "" means the name
+
+	InputSchema  json.RawMessage   // JSON Schema 2020-12; nil means inferred from In
+	OutputSchema json.RawMessage   // JSON Schema 2020-12; nil means inferred from Out
+	Equal        map[string]string // output field -> the argument that it must equal
+
+	MaxOutputBytes int           // of the canonical form; 0 means 65,536
+	MaxOutputDepth int           // of the deepest value, the root being 0; 0 means 32
+	Timeout        time.Duration // of a handler; 0 means 30 s. A lease that ends earlier ends it too
+
+	// Resource names what the arguments touch, for the Authorizer. Required.
+	Resource func(In) string
+	// Rule is the business rule: it runs before an intent is accepted and again
+	// before the effect. An error means that it could not be found out. Optional.
+	Rule func(context.Context, toolresult.Principal, In) (bool, error)
+	// Run has the effect. A receipt means that it happened. For a write every
+	// error, a panic and an ended context mean that it may have happened.
+	// Required.
+	Run func(context.Context, Effect, In) (Receipt[Out], error)
+	// Find asks the downstream about the effect without causing it: false means
+	// that it has not happened and will not by itself, an error that the
+	// downstream could not say. Required for Queryable, allowed for Idempotent.
+	Find func(context.Context, Effect, In) (Receipt[Out], bool, error)
+}
+
+// A Registration is a [Tool] of whatever types.
+type Registration interface {
+	compile() (*tool, error)
+}
+
+// SpecOf returns the contract of a tool without a runtime: to offer the tool to
+// a model, or to validate packages where the tool itself is not run.
+func SpecOf(t Registration) (*toolresult.Spec, error) {
+	c, err := t.compile()
+	if err != nil {
+		return nil, err
+	}
+	return c.spec, nil
+}
+
+// tool is a Tool without its types. The arguments are canonical text that has
+// passed the input schema, and are decoded anew for each use, so that what one
+// callback does to its copy never reaches another.
+type tool struct {
+	spec        *toolresult.Spec
+	description string
+	effect      EffectKind
+	timeout     time.Duration
+	decodes     func(args string) error
+	resource    func(args string) (string, error)
+	rule        func(ctx context.Context, p toolresult.Principal, args string) (bool, error)
+	run         func(ctx context.Context, e Effect, args string) (observed, error)
+	find        func(ctx context.Context, e Effect, args string) (observed, bool, error) // or nil
+}
+
+// observed is a receipt without its type. result is canonical unless malformed
+// says why it has no canonical form; then it is whatever text there was.
+type observed struct {
+	receiptID, requestID, result, resourceRevision string
+	at                                             time.Time
+	malformed                                      error
+}
+
+const defaultTimeout = 30 * time.Second
+
+func (t Tool[In, Out]) compile() (*tool, error) {
+	if err := toolresult.CheckIdentifier("name", t.Name); err != nil {
+		return nil, err
+	}
+	fail := func(rule string) (*tool, error) {
+		return nil, &toolresult.InputError{Field: fmt.Sprintf("tool %q", t.Name), Rule: rule}
+	}
+	switch {
+	case t.Resource == nil:
+		return fail("needs Resource, which names what its arguments touch")
+	case t.Run == nil:
+		return fail("needs Run")
+	case t.Risk == Write && t.Effect == Queryable && t.Find == nil:
+		return fail("is queryable and needs Find")
+	case t.Find != nil && t.Effect == Once:
+		return fail("has Find: then its effect is queryable or idempotent, not once")
+	case t.Effect < Once || t.Effect > Idempotent:
+		return fail("has an unknown effect kind")
+	case t.Timeout < 0:
+		return fail("has a negative timeout")
+	}
+	input, err := schemaOf[In](t.InputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("toolruntime: input of tool %q: %w", t.Name, err)
+	}
+	output, err := schemaOf[Out](t.OutputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("toolruntime: output of tool %q: %w", t.Name, err)
+	}
+	spec, err := toolresult.NewSpec(toolresult.SpecConfig{
+		Contract:       toolresult.Contract{Name: t.Name, Revisions: t.revisions(input, output)},
+		Risk:           t.Risk,
+		Source:         or(t.Source, t.Name),
+		InputSchema:    input,
+		OutputSchema:   output,
+		Equal:          t.Equal,
+		MaxOutputBytes: t.MaxOutputBytes,
+		MaxOutputDepth: t.MaxOutputDepth,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
+	}
+	c := &tool{spec: spec, description: t.Description, effect: t.Effect, timeout: or(t.Timeout, defaultTimeout)}
+	t.erase(c)
+	return c, nil
+}
+
+// erase gives c the callbacks without their types.
+func (t Tool[In, Out]) erase(c *tool) {
+	c.decodes = func(args string) error { _, err := decode[In](args); return err }
+	c.resource = func(args string) (string, error) {
+		in, err := decode[In](args)
+		if err != nil {
+			return "", err
+		}
+		return t.Resource(in), nil
+	}
+	c.rule = func(ctx context.Context, p toolresult.Principal, args string) (bool, error) {
+		if t.Rule == nil {
+			return true, nil
+		}
+		in, err := decode[In](args)
+		if err != nil {
+			return false, err
+		}
+		return t.Rule(ctx, p, in)
+	}
+	c.run = func(ctx context.Context, e Effect, args string) (observed, error) {
+		in, err := decode[In](args)
+		if err != nil {
+			return observed{}, err
+		}
+		r, err := t.Run(ctx, e, in)
+		return erased(r), err
+	}
+	if t.Find == nil {
+		return
+	}
+	c.find = func(ctx context.Context, e Effect, args string) (observed, bool, error) {
+		in, err := decode[In](args)
+		if err != nil {
+			return observed{}, false, err
+		}
+		r, found, err := t.Find(ctx, e, in)
+		return erased(r), found, err
+	}
+}
+
+func (t Tool[In, Out]) revisions(input, output json.RawMessage) toolresult.Revisions {
+	r := t.Revisions
+	r.InputSchema = or(r.InputSchema, t.Name+"-input-"+canonjson.Sum(input)[:12])
+	r.OutputSchema = or(r.OutputSchema, t.Name+"-output-"+canonjson.Sum(output)[:12])
+	r.Effect = or(r.Effect, t.Name+"-effect-v1")
+	r.Handler = or(r.Handler, t.Name+"-handler-v1")
+	r.Producer = or(r.Producer, t.Name+"-producer-v1")
+	r.Policy = or(r.Policy, t.Name+"-policy-v1")
+	return r
+}
+
+func schemaOf[T any](given json.RawMessage) (json.RawMessage, error) {
+	if given != nil {
+		return given, nil
+	}
+	s, err := schema.Infer(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	return s.JSON(), nil
+}
+
+// decode reads arguments that have passed the schema. A member that In does not
+// have is an error: it was approved, so it must not be dropped in silence.
+func decode[In any](args string) (In, error) {
+	var in In
+	err := jsonv2.Unmarshal([]byte(args), &in, jsonv2.RejectUnknownMembers(true))
+	if err != nil {
+		return in, errArguments
+	}
+	return in, nil
+}
+
+// errArguments has no detail: a decoder's error can quote values.
+var errArguments = errors.New("the arguments do not fit the tool's Go type")
+
+func erased[Out any](r Receipt[Out]) observed {
+	o := observed{receiptID: r.ID, requestID: r.RequestID, resourceRevision: r.ResourceRevision, at: r.ObservedAt}
+	raw, err := jsonv2.Marshal(r.Data)
+	if err != nil {
+		o.malformed = errors.New("the result has no JSON form")
+		return o
+	}
+	text, err := canonjson.Canonicalize(raw)
+	if err != nil {
+		o.malformed = err
+		text = raw
+	}
+	o.result = string(text)
+	return o
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
