@@ -119,11 +119,11 @@ var databaseContractTests = map[string]seedTest{
 // insertOrphan inserts a downstream receipt that belongs to no operation.
 func insertOrphan(d *seedDesk, tenant, subject, tool, key string) {
 	d.t.Helper()
-	d.mustSQL(`INSERT INTO downstream_receipts (tenant_id, subject_id, tool_name, idempotency_key, request_sha256,
+	d.mustSQL(d.engine.args(`INSERT INTO downstream_receipts (tenant_id, subject_id, tool_name, idempotency_key, request_sha256,
 		receipt_id, downstream_request_id, result_json, producer_revision, resource_revision, observed_at,
 		effect_revision, committed_at)
-		VALUES ($1, $2, $3, $4, $5, 'receipt-orphan', 'request-orphan', '{}', 'producer-orphan', 'resource-orphan',
-		'2026-07-19T00:00:00Z', 'effect-orphan', 1)`, tenant, subject, tool, key, zeros)
+		VALUES ({1}, {2}, {3}, {4}, {5}, 'receipt-orphan', 'request-orphan', '{}', 'producer-orphan', 'resource-orphan',
+		'2026-07-19T00:00:00Z', 'effect-orphan', 1)`), tenant, subject, tool, key, zeros)
 }
 
 // allTablesAreStrict wants the six tables of the contract, and every table of

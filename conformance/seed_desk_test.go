@@ -28,7 +28,7 @@ type seedDesk struct {
 func newSeedDesk(t testing.TB, e engine) *seedDesk {
 	t.Helper()
 	return &seedDesk{newDesk(t, e), toolresult.Principal{TenantID: "tenant-a", SubjectID: "user-1"},
-		refundCall("ORDER-7", "duplicate")}
+		seedCall("ORDER-7", "duplicate")}
 }
 
 // another is a further runtime over the same database and for the same call.
@@ -37,7 +37,7 @@ func (d *seedDesk) another(opts ...deskOption) *seedDesk {
 	return &seedDesk{d.desk.another(opts...), d.actor, d.call}
 }
 
-func refundCall(orderRef, reason string) toolresult.Call {
+func seedCall(orderRef, reason string) toolresult.Call {
 	args, err := json.Marshal(refunds.RefundArgs{OrderRef: orderRef, Reason: reason})
 	if err != nil {
 		panic(err) // two strings always have a JSON form
@@ -77,16 +77,16 @@ func (d *seedDesk) approved(c toolresult.Call) []toolresult.Approval {
 // dispatch dispatches the desk's call with a valid approval.
 func (d *seedDesk) dispatch(f toolruntime.Failure) *toolresult.Package {
 	d.t.Helper()
-	return d.send(d.call, d.approved(d.call), f)
+	return d.dispatchCall(d.call, d.approved(d.call), f)
 }
 
 // repeat dispatches the desk's call without an approval.
 func (d *seedDesk) repeat() *toolresult.Package {
 	d.t.Helper()
-	return d.send(d.call, nil, toolruntime.NoFailure)
+	return d.dispatchCall(d.call, nil, toolruntime.NoFailure)
 }
 
-func (d *seedDesk) send(c toolresult.Call, as []toolresult.Approval, f toolruntime.Failure) *toolresult.Package {
+func (d *seedDesk) dispatchCall(c toolresult.Call, as []toolresult.Approval, f toolruntime.Failure) *toolresult.Package {
 	d.t.Helper()
 	pkg, err := d.Dispatch(context.Background(), d.actor, c, &toolruntime.DispatchOptions{Approvals: as, Failure: f})
 	if err != nil {

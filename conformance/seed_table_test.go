@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -119,20 +120,11 @@ func TestSeedNames(t *testing.T) {
 	}
 }
 
-func engineNamed(t *testing.T, name string) engine {
-	t.Helper()
-	i := slices.IndexFunc(engines, func(e engine) bool { return e.name == name })
-	if i < 0 {
-		t.Fatalf("there is no engine %q", name)
-	}
-	return engines[i]
-}
-
 func buildCommand(folder string) (string, error) {
 	path := filepath.Join(folder, "toolruntime")
 	out, err := exec.Command("go", "build", "-o", path, "github.com/toolruntime/toolruntime-go/cmd/toolruntime").CombinedOutput()
 	if err != nil {
-		return "", &exec.Error{Name: "go build: " + string(out), Err: err}
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return path, nil
 }

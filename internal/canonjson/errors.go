@@ -27,7 +27,7 @@ const (
 var rules = map[Kind]string{
 	KindTooLarge:     "document too large",
 	KindInvalidUTF8:  "invalid UTF-8",
-	KindNesting:      "nested too deeply",
+	KindNesting:      "nesting is deeper than 32 levels",
 	KindSyntax:       "invalid JSON syntax",
 	KindDuplicateKey: "repeated object key",
 	KindNonFinite:    "number is not finite",

@@ -1,0 +1,88 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/toolruntime"
+)
+
+const seedWorkers = 8
+
+var concurrentConnectionTests = map[string]seedTest{
+	"test_concurrent_same_intent_creates_one_ledger_and_outbox": onEvery(func(t *testing.T, d *seedDesk) {
+		calls := slices.Repeat([]toolresult.Call{d.call}, seedWorkers)
+		codes := d.reserveAtOnce(calls)
+		wantEqual(t, "codes", slices.Repeat([]toolresult.Code{toolresult.OutcomeUnknown}, seedWorkers), codes)
+		c := d.counts()
+		wantEqual(t, "operations", int64(1), c.Operations)
+		wantEqual(t, "events", int64(1), c.Outbox)
+		wantEqual(t, "receipts", int64(0), c.DownstreamReceipts)
+	}),
+
+	"test_concurrent_different_intents_yield_one_conflict": onEvery(func(t *testing.T, d *seedDesk) {
+		codes := d.reserveAtOnce([]toolresult.Call{
+			named(seedCall("ORDER-7", "duplicate"), "a"),
+			named(seedCall("ORDER-7", "damaged"), "b"),
+		})
+		slices.Sort(codes)
+		wantEqual(t, "codes", []toolresult.Code{toolresult.IdempotencyConflict, toolresult.OutcomeUnknown}, codes)
+		wantEqual(t, "operations", int64(1), d.counts().Operations)
+	}),
+
+	"test_concurrent_workers_commit_one_downstream_effect": onEvery(func(t *testing.T, d *seedDesk) {
+		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		desks := d.others(seedWorkers)
+		outcomes := atOnce(t, seedWorkers, func(i int) (toolruntime.Outcome, error) {
+			desks[i].setTime(start + 1)
+			return desks[i].Process(context.Background(), ref, fmt.Sprintf("worker-%d", i), nil)
+		})
+		if !slices.Contains(outcomes, toolruntime.Succeeded) {
+			t.Errorf("outcomes: %q, want one that is %q", outcomes, toolruntime.Succeeded)
+		}
+		c := d.counts()
+		wantEqual(t, "downstream receipts", int64(1), c.DownstreamReceipts)
+		wantEqual(t, "local receipts", int64(1), c.LocalReceipts)
+	}),
+
+	"test_two_connections_observe_persisted_replay": onEvery(func(t *testing.T, d *seedDesk) {
+		first, second := d.another(), d.another()
+		wantDelivery(t, toolresult.Fresh, first.dispatch(toolruntime.NoFailure))
+		second.setTime(start + 1)
+		wantDelivery(t, toolresult.LocalReplay, second.repeat())
+		wantEqual(t, "receipts", int64(1), second.counts().DownstreamReceipts)
+	}),
+}
+
+// others are n further runtimes, each over a store of its own.
+func (d *seedDesk) others(n int) []*seedDesk {
+	d.t.Helper()
+	desks := make([]*seedDesk, n)
+	for i := range desks {
+		desks[i] = d.another()
+	}
+	return desks
+}
+
+// reserveAtOnce dispatches the calls at once, each from a runtime of its own and
+// a second apart, up to the commit of the intent.
+func (d *seedDesk) reserveAtOnce(calls []toolresult.Call) []toolresult.Code {
+	d.t.Helper()
+	desks := d.others(len(calls))
+	approvals := make([][]toolresult.Approval, len(calls))
+	for i, c := range calls {
+		approvals[i] = d.approved(c)
+	}
+	return atOnce(d.t, len(calls), func(i int) (toolresult.Code, error) {
+		desks[i].setTime(start + int64(i))
+		pkg, err := desks[i].Dispatch(context.Background(), d.actor, calls[i], &toolruntime.DispatchOptions{
+			Approvals: approvals[i], Failure: toolruntime.AfterIntentCommit})
+		if err != nil {
+			return "", err
+		}
+		return pkg.Code(), nil
+	})
+}
