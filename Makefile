@@ -26,7 +26,7 @@ check: generate-check ## Check formatting, vet, lint, generated code, SQL and mi
 	@for tree in db/migrations/*; do $(GOOSE) -dir $$tree validate || exit 1; done
 
 generate: ## Generate the database code from db/
-	rm -f internal/dbgen/*.sql.go
+	rm -f internal/dbgen/*.sql.go internal/dbgen/postgres/*.sql.go
 	$(SQLC) generate --no-remote
 
 # sqlc diff does not see a file that no query needs any more, so the files are
@@ -45,10 +45,10 @@ fuzz: ## Fuzz each target for FUZZTIME (20s)
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
 
-torture: ## Run the races and cancellations of the contract at full length
-	TOOLRUNTIME_TORTURE=1 $(GO) test -race -timeout 30m -run 'TestRace|TestCancel' -v ./conformance
+torture: ## Run the races, cancellations and crashes at full length
+	TOOLRUNTIME_TORTURE=1 $(GO) test -race -timeout 30m -run 'TestRace|TestCancel|TestPostgres' -v ./conformance
 
 bench: ## Measure against the bare SQL of the same transactions
-	$(GO) test -run '^$$' -bench . -benchtime 2s -count 3 ./toolruntime/sqlitestore ./toolresult ./internal/canonjson
+	$(GO) test -run '^$$' -bench . -benchtime 2s -count 3 ./toolruntime/sqlitestore ./toolruntime/pgstore ./toolresult ./internal/canonjson
 
 .PHONY: help test check generate generate-check race fuzz torture bench

@@ -17,7 +17,9 @@ const now int64 = 1_784_419_200 // 2026-07-19T00:00:00Z
 
 var owner = toolresult.Principal{TenantID: "tenant-a", SubjectID: "user-1"}
 
-func refundSpec(t testing.TB) *toolresult.Spec { return specOf(t, refunds.NewOrders().CreateRefundDraft()) }
+func refundSpec(t testing.TB) *toolresult.Spec {
+	return specOf(t, refunds.NewOrders().CreateRefundDraft())
+}
 
 func orderSpec(t testing.TB) *toolresult.Spec { return specOf(t, refunds.NewOrders().GetOrder()) }
 

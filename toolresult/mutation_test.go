@@ -77,8 +77,9 @@ func mutants(t *testing.T, pkg *toolresult.Package) []mutant {
 				}
 			}
 			if s, ok := m[key].(string); ok {
-				add("change", at, s+" ", func(parent map[string]any) { parent[key] = s + " " })
-				add("change", at, strings.ToUpper(s), func(parent map[string]any) { parent[key] = strings.ToUpper(s) + "X" })
+				for _, v := range []string{s + " ", strings.ToUpper(s) + "X"} {
+					add("change", at, v, func(parent map[string]any) { parent[key] = v })
+				}
 			}
 			if child, ok := m[key].(map[string]any); ok {
 				walk(child, at)

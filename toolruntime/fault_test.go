@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -12,8 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/pgstore"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -115,7 +118,22 @@ func (f *fixture) pass(seconds int64) {
 
 func newFixture(t *testing.T, kind toolruntime.EffectKind) *fixture {
 	t.Helper()
-	store, err := sqlitestore.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.sqlite3"), nil)
+	return newFixtureOn(t, openSQLite, kind)
+}
+
+func openSQLite(t *testing.T) (*toolruntime.Store, error) {
+	return sqlitestore.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.sqlite3"), nil)
+}
+
+func openPostgres(t *testing.T) (*toolruntime.Store, error) {
+	return pgstore.Open(context.Background(), pgtest.Schema(t), &pgstore.Options{Migrate: true})
+}
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+func newFixtureOn(t *testing.T, open func(*testing.T) (*toolruntime.Store, error), kind toolruntime.EffectKind) *fixture {
+	t.Helper()
+	store, err := open(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,6 +216,11 @@ func (f *fixture) checkInvariants() {
 // stored. Whatever the caller saw, the ledger stays whole, and repeating the
 // flow ends it with one effect.
 func TestFaults(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { faults(t, openSQLite) })
+	t.Run("postgres", func(t *testing.T) { faults(t, openPostgres) })
+}
+
+func faults(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
 	flows := []struct {
 		name    string
 		prepare func(*fixture)
@@ -215,7 +238,7 @@ func TestFaults(t *testing.T) {
 				faults := 0
 				for _, persist := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s/%s/write %d/persisted=%v", kind, flow.name, write, persist), func(t *testing.T) {
-						f := newFixture(t, kind)
+						f := newFixtureOn(t, open, kind)
 						flow.prepare(f)
 						f.fault.arm(write, persist)
 						err := flow.run(f)

@@ -205,6 +205,9 @@ func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
 	return a.park(ctx, parking{reason: toolresult.OutcomeUnknown})
 }
 
+// maxReceiptID bounds the ids of a receipt, in bytes.
+const maxReceiptID = 1024
+
 // violation says how an answer breaks the output contract, or "".
 func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 	switch {
@@ -214,6 +217,10 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 		return "a write's receipt needs an id and a request id"
 	case !utf8.ValidString(e.ReceiptID + e.RequestID + e.ResourceRevision):
 		return "the receipt is not valid UTF-8"
+	case strings.ContainsRune(e.ReceiptID+e.RequestID+e.ResourceRevision, 0):
+		return "the receipt holds a zero byte" // which no text of PostgreSQL can
+	case len(e.ReceiptID) > maxReceiptID || len(e.RequestID) > maxReceiptID:
+		return "an id of the receipt is longer than 1024 bytes" // and too long for an index of PostgreSQL
 	}
 	if ps := a.tool.spec.CheckOutput(a.bound, e); len(ps) > 0 {
 		return ps[0].String()
@@ -225,7 +232,7 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 // happened: as evidence, for a person, and never for a second run.
 func (a *attempt) reject(ctx context.Context, e toolresult.Evidence, violation string) (Outcome, error) {
 	e.Data = bounded(e.Data, canonjson.MaxBytes)
-	e.ReceiptID, e.RequestID = bounded(e.ReceiptID, 1024), bounded(e.RequestID, 1024)
+	e.ReceiptID, e.RequestID = bounded(e.ReceiptID, maxReceiptID), bounded(e.RequestID, maxReceiptID)
 	e.ResourceRevision = bounded(e.ResourceRevision, 1024)
 	return a.park(ctx, parking{reason: toolresult.OutputContractViolation, rejected: &e, violation: bounded(violation, 1024)})
 }
@@ -293,5 +300,5 @@ func bounded(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:limit]
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -16,7 +16,7 @@ import (
 // arguments and then gives the answer that it would have given. No callback of
 // the host ever runs inside a transaction.
 //
-// Open one with package sqlitestore. It is safe for concurrent use.
+// Open one with package sqlitestore or pgstore. It is safe for concurrent use.
 type Store struct {
 	engine engine.Engine
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -30,13 +31,13 @@ type command struct {
 
 // options are the values of all flags, and the arguments.
 type options struct {
-	db, fixture, statusRef, failure, workerID string
-	json                                      bool
-	args                                      []string
+	db, fixture, statusRef, failure, workerID, from, to string
+	json                                                bool
+	args                                                []string
 }
 
 func (o *options) common(f *flag.FlagSet) {
-	f.StringVar(&o.db, "db", "", "`file` of the ledger (made if there is none)")
+	f.StringVar(&o.db, "db", "", "`file` of the ledger (made if there is none), or a postgres:// URL")
 	o.format(f)
 }
 
@@ -106,10 +107,27 @@ against what the file expects. It touches no ledger.`,
 			summary: "bring a ledger up to date, or adopt one of another implementation",
 			detail: `Makes the schema in a new file, brings an older ledger up to date, or adopts a
 persistent-tool-runtime-v3 database, in one transaction: all or nothing. A newer
-ledger is refused untouched.`,
-			example: `toolruntime migrate --db refunds.sqlite3`,
-			flags:   (*options).common,
-			run:     migrate,
+ledger is refused untouched. With a postgres:// URL it does the same to the
+schema that the URL's search_path names, or to the server's default one.`,
+			example: `toolruntime migrate --db refunds.sqlite3
+  toolruntime migrate --db 'postgres://service@db.internal/tools?sslmode=verify-full'`,
+			flags: (*options).common,
+			run:   migrate,
+		},
+		{
+			name: "copy", args: "--from FILE --to URL",
+			summary: "copy a ledger from a file into PostgreSQL",
+			detail: `Audits the ledger in a file, copies it row by row into an empty ledger in
+PostgreSQL (which it makes where there is none), compares every row, and audits
+the copy. Stop what uses the ledger first. A copy that was interrupted cannot be
+used and is continued by the same command.`,
+			example: `toolruntime copy --from refunds.sqlite3 --to 'postgres://service@db.internal/tools?sslmode=verify-full'`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.format(f)
+				f.StringVar(&o.from, "from", "", "`file` of the ledger")
+				f.StringVar(&o.to, "to", "", "postgres:// `URL` of an empty database or schema")
+			},
+			run: copyLedger,
 		},
 		{
 			name: "version", summary: "print the versions of the program, the schema and SQLite",
@@ -140,7 +158,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	c, ok := find(rest[0])
 	if !ok {
-		fmt.Fprintf(stderr, "toolruntime: there is no command %q\n\n%s", rest[0], overview())
+		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(rest[0]), overview())
 		return exitError
 	}
 	given := o
@@ -178,14 +196,24 @@ func (c command) complete(o *options) error {
 		return errors.New("--db is missing")
 	case strings.Contains(c.args, "--fixture") && o.fixture == "":
 		return errors.New("--fixture is missing")
+	case c.name == "copy" && (o.from == "" || o.to == ""):
+		return errors.New("copy needs --from and --to")
 	case strings.Contains(c.args, "--status-ref") && o.statusRef == "":
 		return errors.New("--status-ref is missing")
 	case c.name == "check" && len(o.args) != 1:
 		return errors.New("check takes one file")
 	case c.name != "check" && len(o.args) > 0:
-		return fmt.Errorf("unexpected argument %q", o.args[0])
+		return fmt.Errorf("unexpected argument %s", shown(o.args[0]))
 	}
 	return nil
+}
+
+// shown quotes an argument, but for a URL, which can hold a password.
+func shown(arg string) string {
+	if strings.Contains(arg, "://") {
+		return "(a URL)"
+	}
+	return strconv.Quote(arg)
 }
 
 func flagSet(name string, stderr io.Writer) *flag.FlagSet {
@@ -220,7 +248,7 @@ func help(args []string, stdout, stderr io.Writer) int {
 	}
 	c, ok := find(args[0])
 	if !ok {
-		fmt.Fprintf(stderr, "toolruntime: there is no command %q\n\n%s", args[0], overview())
+		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(args[0]), overview())
 		return exitError
 	}
 	fmt.Fprint(stdout, c.usage())

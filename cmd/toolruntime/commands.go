@@ -17,6 +17,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/pgstore"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -45,9 +46,21 @@ type desk struct {
 	now   time.Time
 }
 
-func openDesk(ctx context.Context, path string) (*desk, error) {
+// isPostgres tells the URL of a PostgreSQL database from the path of a file.
+func isPostgres(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
+func openStore(ctx context.Context, address string) (*toolruntime.Store, error) {
+	if isPostgres(address) {
+		return pgstore.Open(ctx, address, nil)
+	}
+	return sqlitestore.Open(ctx, address, nil)
+}
+
+func openDesk(ctx context.Context, address string) (*desk, error) {
 	d := &desk{now: time.Now()}
-	store, err := sqlitestore.Open(ctx, path, nil)
+	store, err := openStore(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +265,7 @@ type migrationReport struct {
 }
 
 func migrate(ctx context.Context, o *options, p *printer) (bool, error) {
-	m, err := sqlitestore.Migrate(ctx, o.db, nil)
+	m, err := migrateLedger(ctx, o.db)
 	if err != nil {
 		return false, err
 	}
@@ -267,6 +280,14 @@ func migrate(ctx context.Context, o *options, p *printer) (bool, error) {
 		fmt.Fprintln(w)
 	})
 	return true, nil
+}
+
+func migrateLedger(ctx context.Context, address string) (sqlitestore.Migration, error) {
+	if isPostgres(address) {
+		m, err := pgstore.Migrate(ctx, address, nil)
+		return sqlitestore.Migration{From: m.From, To: m.To, Applied: m.Applied}, err
+	}
+	return sqlitestore.Migrate(ctx, address, nil)
 }
 
 func version(_ context.Context, _ *options, p *printer) (bool, error) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -105,6 +107,7 @@ func printError(w io.Writer, err error) {
 func describe(err error) (code, message string) {
 	var io *fixtureIOError
 	var cannot *scenario.CannotRunError
+	var database *engine.Error
 	switch {
 	case errors.As(err, &io):
 		return "FIXTURE_IO_ERROR", io.Error()
@@ -114,6 +117,8 @@ func describe(err error) (code, message string) {
 		return "FIXTURE_CONTRACT_ERROR", err.Error()
 	case errors.Is(err, toolruntime.ErrContract):
 		return "PERSISTENCE_CONTRACT_ERROR", err.Error()
+	case errors.As(err, &database) && strings.HasPrefix(database.Code, "postgres"):
+		return "POSTGRESQL_ERROR", databaseMessage(err)
 	case errors.Is(err, toolruntime.ErrDatabase):
 		return "SQLITE_ERROR", databaseMessage(err)
 	case errors.Is(err, toolruntime.ErrInvalidInput):
@@ -133,6 +138,7 @@ func databaseMessage(err error) string {
 		{toolruntime.ErrReadOnly, "the database may not be written"},
 		{toolruntime.ErrCorrupt, "the file is damaged or is no database"},
 		{toolruntime.ErrCannotOpen, "the database cannot be opened"},
+		{toolruntime.ErrUnavailable, "the database server cannot be reached"},
 		{toolruntime.ErrConstraint, "the database refused a row"},
 	} {
 		if errors.Is(err, m.kind) {

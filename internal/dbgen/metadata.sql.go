@@ -40,6 +40,25 @@ func (q *Queries) CountRows(ctx context.Context) (CountRowsRow, error) {
 	return i, err
 }
 
+const insertMetadata = `-- name: InsertMetadata :execrows
+INSERT INTO runtime_metadata (metadata_key, metadata_value)
+VALUES (?1, ?2) ON CONFLICT DO NOTHING
+`
+
+type InsertMetadataParams struct {
+	MetadataKey   string
+	MetadataValue string
+}
+
+// InsertMetadata adds an entry, unless it is there.
+func (q *Queries) InsertMetadata(ctx context.Context, arg InsertMetadataParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, insertMetadata, arg.MetadataKey, arg.MetadataValue)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const listMetadata = `-- name: ListMetadata :many
 SELECT metadata_key, metadata_value FROM runtime_metadata ORDER BY metadata_key
 `

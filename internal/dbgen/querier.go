@@ -9,6 +9,11 @@ import (
 )
 
 type Querier interface {
+	// CopyDownstreamReceipt inserts a receipt of another ledger under its key there.
+	CopyDownstreamReceipt(ctx context.Context, arg CopyDownstreamReceiptParams) error
+	// CopyOperation inserts an operation of another ledger under its key there,
+	// which its event's payload binds.
+	CopyOperation(ctx context.Context, arg CopyOperationParams) error
 	// CountRows counts the five tables of the contract.
 	CountRows(ctx context.Context) (CountRowsRow, error)
 	// GetCallFingerprint returns what a call identity is bound to.
@@ -35,6 +40,8 @@ type Querier interface {
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
 	// InsertLocalReceipt accepts a receipt.
 	InsertLocalReceipt(ctx context.Context, arg InsertLocalReceiptParams) error
+	// InsertMetadata adds an entry, unless it is there.
+	InsertMetadata(ctx context.Context, arg InsertMetadataParams) (int64, error)
 	// InsertOperation takes a scope for an approved intent; no row means that the
 	// scope is taken.
 	InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error)

@@ -36,6 +36,14 @@ func list[To, From any](rows []From, convert func(From) To, err error) ([]To, er
 	return to, err
 }
 
+func (s *Queries) CopyDownstreamReceipt(ctx context.Context, arg dbgen.CopyDownstreamReceiptParams) error {
+	return s.classify(s.q.CopyDownstreamReceipt(ctx, postgres.CopyDownstreamReceiptParams(arg)))
+}
+
+func (s *Queries) CopyOperation(ctx context.Context, arg dbgen.CopyOperationParams) error {
+	return s.classify(s.q.CopyOperation(ctx, postgres.CopyOperationParams(arg)))
+}
+
 func (s *Queries) CountRows(ctx context.Context) (dbgen.CountRowsRow, error) {
 	row, err := s.q.CountRows(ctx)
 	return dbgen.CountRowsRow(row), s.classify(err)
@@ -97,6 +105,11 @@ func (s *Queries) InsertEvent(ctx context.Context, arg dbgen.InsertEventParams) 
 
 func (s *Queries) InsertLocalReceipt(ctx context.Context, arg dbgen.InsertLocalReceiptParams) error {
 	return s.classify(s.q.InsertLocalReceipt(ctx, postgres.InsertLocalReceiptParams(arg)))
+}
+
+func (s *Queries) InsertMetadata(ctx context.Context, arg dbgen.InsertMetadataParams) (int64, error) {
+	v, err := s.q.InsertMetadata(ctx, postgres.InsertMetadataParams(arg))
+	return v, s.classify(err)
 }
 
 func (s *Queries) InsertOperation(ctx context.Context, arg dbgen.InsertOperationParams) (int64, error) {

@@ -183,7 +183,7 @@ func TestCannotRun(t *testing.T) {
 			edits: map[string]any{first + ".proposal.name": "delete_order"}},
 		{name: "a read that times out after its commit", step: "times-out", want: errNothingToCommit.Error(),
 			edits: map[string]any{first + ".proposal": map[string]any{"name": "get_order", "arguments": map[string]any{"order_ref": "ORDER-7"}}}},
-		{name: "arguments without a digest", step: "times-out", want: "toolresult: arguments: document too large",
+		{name: "arguments without a digest", step: "times-out", want: "arguments: document too large",
 			raw: [2]string{`"arguments":{"order_ref":"ORDER-7","reason":"duplicate"}`, `"arguments":` + wide}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

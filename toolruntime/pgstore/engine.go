@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -97,7 +98,7 @@ func ended(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &engine.Error{Kind: engine.ErrUnavailable, Cause: err}
+		return &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: err}
 	}
 	return classify(err)
 }
@@ -120,11 +121,17 @@ func (e *pgEngine) transact(ctx context.Context, unit engine.Unit) error {
 		if err == nil {
 			err = call(ctx, unit, pgquery.New(conn, classify))
 		}
-		if err != nil {
-			rollback(ctx, conn)
-			return ended(context.Background(), err)
+		if err == nil {
+			return commit(ctx, conn, tx)
 		}
-		return commit(ctx, conn, tx)
+		rollback(ctx, conn)
+		err = ended(context.Background(), err)
+		if errors.Is(err, engine.ErrReadOnly) {
+			// The server has become a standby. A new connection may find its
+			// successor; this one never will.
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+		return err
 	})
 }
 
@@ -173,24 +180,36 @@ func commit(ctx context.Context, conn *sql.Conn, tx transaction) error {
 
 // ask asks the server what became of a transaction: nil says that it has
 // committed, ErrUnavailable that it has not. ErrCommitUnknown says that the
-// server is another one now and cannot know.
+// server is another one now and cannot know, or that nobody answers.
+//
+// The message makes the asking a commit of its own, later in the log: where a
+// standby must have each commit, it is answered only when the standby has the
+// transaction, too, which a crash can have made visible without.
 func (e *pgEngine) ask(lost *lostAnswer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.retry)
 	defer cancel()
+	query := "BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_xact_status('" + lost.tx.id + "'), " + timeline +
+		", pg_logical_emit_message(true, 'toolruntime', ''); COMMIT"
 	for p := newPause(); ; p.wait(ctx, true) {
-		var status sql.NullString
-		var now string
+		var status, now string
 		err := e.with(ctx, func(conn *sql.Conn) error {
-			return conn.QueryRowContext(ctx, "SELECT pg_xact_status($1::text::xid8), "+timeline, lost.tx.id).Scan(&status, &now)
-		})
-		err = classify(err)
-		switch {
-		case ctx.Err() != nil, code(err) != "" && !errors.Is(err, engine.ErrUnavailable), err == nil && now != lost.tx.timeline, err == nil && !status.Valid:
-			return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, &engine.Error{Kind: engine.ErrUnavailable, Cause: lost.cause})
-		case err == nil && status.String == "committed":
+			results, err := run(ctx, conn, query)
+			if err != nil {
+				rollback(ctx, conn)
+				return ended(ctx, err)
+			}
+			row := results[2].Rows[0]
+			status, now = string(row[0]), string(row[1])
 			return nil
-		case err == nil && status.String == "aborted":
-			return &engine.Error{Kind: engine.ErrUnavailable, Cause: lost.cause}
+		})
+		switch {
+		case err == nil && now == lost.tx.timeline && status == "committed":
+			return nil
+		case err == nil && now == lost.tx.timeline && status == "aborted":
+			return &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: lost.cause}
+		case err == nil && now == lost.tx.timeline && status == "in progress":
+		case err == nil, ctx.Err() != nil, code(err) != "" && !errors.Is(err, engine.ErrUnavailable):
+			return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: lost.cause})
 		}
 	}
 }
@@ -204,7 +223,7 @@ func (e *pgEngine) persist(ctx context.Context, try func() error) error {
 	duplicates := 0
 	for p := newPause(); ; {
 		err := try()
-		away := errors.Is(err, engine.ErrUnavailable)
+		away := errors.Is(err, engine.ErrUnavailable) || errors.Is(err, engine.ErrReadOnly)
 		switch code(err) {
 		case "40001", "40P01":
 		case "23505":

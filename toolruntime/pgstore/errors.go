@@ -59,7 +59,7 @@ func classify(err error) error {
 		return &engine.Error{Kind: kind, Code: "postgres " + e.Code, Cause: err}
 	}
 	if lost(err) {
-		return &engine.Error{Kind: engine.ErrUnavailable, Cause: err}
+		return &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: err}
 	}
 	return err
 }

@@ -15,7 +15,7 @@ const maxFindings = 100
 
 // ledger names the tables of the schema that the runtime uses.
 const ledger = `(SELECT c.oid, c.relname, c.relpersistence FROM pg_class c
-	WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+	WHERE c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema()) AND c.relkind = 'r'
 		AND c.relname IN ('runtime_metadata', 'call_bindings', 'operations', 'outbox',
 			'downstream_receipts', 'local_receipts', 'rejected_receipts')) AS t`
 
@@ -52,8 +52,8 @@ SELECT format('SELECT %I.bt_index_check(%s::oid::regclass, true)', n.nspname, i.
 	FROM ` + ledger + ` JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class x ON x.oid = i.indexrelid
 	JOIN pg_am m ON m.oid = x.relam AND m.amname = 'btree',
 	pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-	WHERE e.extname = 'amcheck' AND has_schema_privilege(n.oid, 'USAGE')
-		AND has_function_privilege(format('%I.bt_index_check(regclass, boolean)', n.nspname), 'EXECUTE')
+	WHERE CASE WHEN e.extname = 'amcheck' THEN has_schema_privilege(n.oid, 'USAGE')
+		AND has_function_privilege(format('%I.bt_index_check(regclass, boolean)', n.nspname), 'EXECUTE') END
 	ORDER BY 2`
 
 // durable are the settings that an acknowledged commit rests on, and the values

@@ -89,8 +89,8 @@ func examine(ctx context.Context, conn *sql.Conn, ms []migration.Migration) (s s
 	var encoding string
 	var goose, metadata bool
 	err = conn.QueryRowContext(ctx, `SELECT current_setting('server_encoding'),
-		to_regclass(format('%I.goose_db_version', current_schema())) IS NOT NULL,
-		to_regclass(format('%I.runtime_metadata', current_schema())) IS NOT NULL`).Scan(&encoding, &goose, &metadata)
+		to_regclass(quote_ident(current_schema()) || '.goose_db_version') IS NOT NULL,
+		to_regclass(quote_ident(current_schema()) || '.runtime_metadata') IS NOT NULL`).Scan(&encoding, &goose, &metadata)
 	if err == nil && goose {
 		err = conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&s.version)
 	}

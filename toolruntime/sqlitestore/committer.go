@@ -42,7 +42,7 @@ type pending struct {
 }
 
 func newCommitter(conn *sql.Conn, wait time.Duration) *committer {
-	c := &committer{conn: conn, queries: dbgen.New(conn), wait: wait, lead: make(chan struct{}, 1)}
+	c := &committer{conn: conn, queries: dbgen.New(classified{conn}), wait: wait, lead: make(chan struct{}, 1)}
 	c.lead <- struct{}{}
 	return c
 }

@@ -1,6 +1,8 @@
 package sqlitestore
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"strconv"
 
@@ -34,4 +36,13 @@ func classify(err error) error {
 		kind = engine.ErrDatabase
 	}
 	return &engine.Error{Kind: kind, Code: "sqlite " + strconv.Itoa(int(e.ExtendedCode)), Cause: err}
+}
+
+// A classified connection gives the errors of statements their kinds where they
+// occur, so that a transaction sees them, and not only its caller.
+type classified struct{ *sql.Conn }
+
+func (c classified) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	r, err := c.Conn.ExecContext(ctx, query, args...)
+	return r, classify(err)
 }

@@ -10,3 +10,8 @@ SELECT
     CAST((SELECT COUNT(*) FROM outbox) AS BIGINT) AS outbox,
     CAST((SELECT COUNT(*) FROM downstream_receipts) AS BIGINT) AS downstream_receipts,
     CAST((SELECT COUNT(*) FROM local_receipts) AS BIGINT) AS local_receipts;
+
+-- name: InsertMetadata :execrows
+-- InsertMetadata adds an entry, unless it is there.
+INSERT INTO runtime_metadata (metadata_key, metadata_value)
+VALUES (@metadata_key, @metadata_value) ON CONFLICT DO NOTHING;

@@ -1,0 +1,63 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolruntime"
+)
+
+// Copy copies a ledger, which must not be in use, into an empty one in
+// PostgreSQL, and makes the schema first where Options.Migrate says so. Every
+// row is held against its digest, read back and compared. The new ledger cannot
+// be opened before the copy is complete; a copy that was interrupted is
+// continued by calling Copy again. progress may be nil.
+func Copy(ctx context.Context, from *toolruntime.Store, url string, opts *Options, progress func(done, total int64)) (toolruntime.Counts, error) {
+	e, err := open(ctx, url, opts, true)
+	if err != nil {
+		return toolruntime.Counts{}, fmt.Errorf("pgstore: copy: %w", err)
+	}
+	to := toolruntime.NewStore(e)
+	counts, err := e.copy(ctx, from, to, progress)
+	if err = errors.Join(err, to.Close()); err != nil {
+		return toolruntime.Counts{}, fmt.Errorf("pgstore: copy: %w", err)
+	}
+	return counts, nil
+}
+
+func (e *pgEngine) copy(ctx context.Context, from, to *toolruntime.Store, progress func(done, total int64)) (toolruntime.Counts, error) {
+	var none toolruntime.Counts
+	err := e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		marked, err := q.InsertMetadata(ctx, dbgen.InsertMetadataParams{MetadataKey: unfinishedCopy, MetadataValue: "1"})
+		if err != nil || marked == 0 {
+			return err
+		}
+		rows, err := q.CountRows(ctx)
+		if err == nil && rows != (dbgen.CountRowsRow{}) {
+			err = &engine.SchemaError{Found: "a ledger with rows in it", Hint: "copy into an empty one"}
+		}
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	counts, err := from.CopyTo(ctx, to, progress)
+	if err != nil {
+		return none, err
+	}
+	// New keys go on after those of the original. Then the ledger may be used.
+	const finish = `BEGIN;
+SELECT setval(pg_get_serial_sequence('operations', 'operation_pk'), COALESCE(MAX(operation_pk), 1), COUNT(*) > 0) FROM operations;
+SELECT setval(pg_get_serial_sequence('downstream_receipts', 'downstream_pk'), COALESCE(MAX(downstream_pk), 1), COUNT(*) > 0) FROM downstream_receipts;
+DELETE FROM runtime_metadata WHERE metadata_key = '` + unfinishedCopy + `';
+COMMIT`
+	err = e.with(ctx, func(conn *sql.Conn) error {
+		_, err := run(ctx, conn, finish)
+		return ended(ctx, err)
+	})
+	return counts, err
+}

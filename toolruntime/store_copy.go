@@ -1,0 +1,218 @@
+package toolruntime
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+)
+
+// CopyTo copies every row of s into to, which nobody else may use meanwhile; use
+// it through pgstore.Copy, which sees to that. It works in pages, in the order
+// of the keys: each is inserted, read back and compared in one transaction, and
+// one that is there already is compared. So a copy that was interrupted is
+// continued by beginning again. At the end all is compared once more: it fails
+// when s was written to while it was copied.
+func (s *Store) CopyTo(ctx context.Context, to *Store, progress func(done, total int64)) (Counts, error) {
+	total, err := s.Counts(ctx)
+	if err != nil {
+		return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)
+	}
+	c := copier{from: s, to: to, progress: progress, total: 2 * (total.Operations + total.DownstreamReceipts + total.CallBindings)}
+	for _, c.verifying = range []bool{false, true} {
+		for _, step := range []func(context.Context) error{c.metadata, c.operations, c.downstream, c.calls} {
+			if err := step(ctx); err != nil {
+				return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)
+			}
+		}
+	}
+	copied, err := to.Counts(ctx)
+	if err == nil && copied != total {
+		err = errCopyDiffers
+	}
+	if err != nil {
+		return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)
+	}
+	return copied, nil
+}
+
+var errCopyDiffers = fmt.Errorf("%w: the copy is not as its original; was the original written to, or the copy not empty?", ErrContract)
+
+const copyPage = 200
+
+type copier struct {
+	from, to    *Store
+	verifying   bool // insert nothing
+	progress    func(done, total int64)
+	done, total int64
+}
+
+// copyRows reads a page of the original, and brings it over in one transaction.
+func copyRows[T any](ctx context.Context, c *copier, read func(context.Context, dbgen.Querier) ([]T, error),
+	intact func(T) bool, insert func(context.Context, dbgen.Querier, T) error) ([]T, error) {
+	var want []T
+	err := c.from.engine.Snapshot(ctx, func(ctx context.Context, s engine.Snapshot) (err error) {
+		want, err = read(ctx, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range want {
+		if !intact(row) {
+			return nil, &ContractError{"", "a row of the original does not fit its digest"}
+		}
+	}
+	err = c.to.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		got, err := read(ctx, q)
+		if err == nil && len(got) < len(want) && !c.verifying {
+			for _, row := range want[len(got):] {
+				if err := insert(ctx, q, row); err != nil {
+					return err
+				}
+			}
+			got, err = read(ctx, q)
+		}
+		if err == nil && (len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want)) {
+			err = errCopyDiffers
+		}
+		return err
+	})
+	if c.done += int64(len(want)); c.progress != nil {
+		c.progress(min(c.done, c.total), c.total)
+	}
+	return want, err
+}
+
+// metadata brings over where the original came from.
+func (c *copier) metadata(ctx context.Context) error {
+	var rows []dbgen.RuntimeMetadatum
+	err := c.from.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		rows, err = q.ListMetadata(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.to.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		for _, m := range rows {
+			// schema_version is there already.
+			if _, err := q.InsertMetadata(ctx, dbgen.InsertMetadataParams(m)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A wholeOperation is an operation with all that stands under its key.
+type wholeOperation struct {
+	operation dbgen.Operation
+	event     *dbgen.Outbox
+	local     *dbgen.LocalReceipt
+	rejected  *dbgen.RejectedReceipt
+}
+
+func (c *copier) operations(ctx context.Context) error {
+	for after := int64(0); ; {
+		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]wholeOperation, error) {
+			return readWhole(ctx, q, after)
+		}, wholeOperation.intact, insertWhole)
+		if err != nil || len(page) < copyPage {
+			return err
+		}
+		after = page[len(page)-1].operation.OperationPK
+	}
+}
+
+func readWhole(ctx context.Context, q dbgen.Querier, after int64) ([]wholeOperation, error) {
+	rows, err := q.ListOperations(ctx, dbgen.ListOperationsParams{AfterPK: after, Page: copyPage})
+	if err != nil {
+		return nil, err
+	}
+	page := make([]wholeOperation, len(rows))
+	for i, o := range rows {
+		w := wholeOperation{operation: o}
+		if w.event, err = optionalRow(q.GetEvent(ctx, o.OperationPK)); err != nil {
+			return nil, err
+		}
+		if w.local, err = optionalRow(q.GetLocalReceipt(ctx, o.OperationPK)); err != nil {
+			return nil, err
+		}
+		if w.rejected, err = optionalRow(q.GetRejectedReceipt(ctx, o.OperationPK)); err != nil {
+			return nil, err
+		}
+		page[i] = w
+	}
+	return page, nil
+}
+
+func optionalRow[T any](row T, err error) (*T, error) {
+	if ok, err := found(err); !ok {
+		return nil, err
+	}
+	return &row, nil
+}
+
+func (w wholeOperation) intact() bool {
+	return bytes.Equal(w.operation.RowDigest, rowdigest.Operation(w.operation)) &&
+		(w.event == nil || bytes.Equal(w.event.RowDigest, rowdigest.Event(*w.event))) &&
+		(w.local == nil || bytes.Equal(w.local.RowDigest, rowdigest.LocalReceipt(*w.local))) &&
+		(w.rejected == nil || bytes.Equal(w.rejected.RowDigest, rowdigest.RejectedReceipt(*w.rejected)))
+}
+
+func insertWhole(ctx context.Context, q dbgen.Querier, w wholeOperation) error {
+	err := q.CopyOperation(ctx, dbgen.CopyOperationParams(w.operation))
+	if err == nil && w.event != nil {
+		err = q.InsertEvent(ctx, dbgen.InsertEventParams(*w.event))
+	}
+	if err == nil && w.local != nil {
+		err = q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(*w.local))
+	}
+	if err == nil && w.rejected != nil {
+		err = q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(*w.rejected))
+	}
+	return err
+}
+
+func (c *copier) downstream(ctx context.Context) error {
+	for after := int64(0); ; {
+		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.DownstreamReceipt, error) {
+			return q.ListDownstreamReceipts(ctx, dbgen.ListDownstreamReceiptsParams{AfterPK: after, Page: copyPage})
+		}, func(d dbgen.DownstreamReceipt) bool {
+			return bytes.Equal(d.RowDigest, rowdigest.DownstreamReceipt(d))
+		}, func(ctx context.Context, q dbgen.Querier, d dbgen.DownstreamReceipt) error {
+			return q.CopyDownstreamReceipt(ctx, dbgen.CopyDownstreamReceiptParams(d))
+		})
+		if err != nil || len(page) < copyPage {
+			return err
+		}
+		after = page[len(page)-1].DownstreamPK
+	}
+}
+
+func (c *copier) calls(ctx context.Context) error {
+	for last := (dbgen.CallBinding{}); ; {
+		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.CallBinding, error) {
+			return q.ListCallBindings(ctx, dbgen.ListCallBindingsParams{
+				TenantID: last.TenantID, SubjectID: last.SubjectID, Provider: last.Provider,
+				APIFamily: last.APIFamily, ResponseID: last.ResponseID, CallID: last.CallID, Page: copyPage})
+		}, func(b dbgen.CallBinding) bool {
+			return bytes.Equal(b.RowDigest, rowdigest.CallBinding(b))
+		}, func(ctx context.Context, q dbgen.Querier, b dbgen.CallBinding) error {
+			n, err := q.InsertCallBinding(ctx, dbgen.InsertCallBindingParams(b))
+			if err == nil && n != 1 {
+				err = errCopyDiffers
+			}
+			return err
+		})
+		if err != nil || len(page) < copyPage {
+			return err
+		}
+		last = page[len(page)-1]
+	}
+}
