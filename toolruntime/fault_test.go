@@ -80,7 +80,7 @@ func (b *bank) pay(e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment
 	if b.hold != nil {
 		b.hold()
 	}
-	p := payment{a.Amount}
+	p := payment(a)
 	if b.bad {
 		p.Amount++
 	}
@@ -90,7 +90,7 @@ func (b *bank) pay(e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment
 func (b *bank) find(e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment], bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return toolruntime.Receipt[payment]{ID: "receipt-" + e.Identity[:8], RequestID: "request-" + e.Identity[:8], Data: payment{a.Amount}},
+	return toolruntime.Receipt[payment]{ID: "receipt-" + e.Identity[:8], RequestID: "request-" + e.Identity[:8], Data: payment(a)},
 		b.keys[e.Identity], nil
 }
 

@@ -40,6 +40,7 @@ type everything struct {
 	At      time.Time          `json:"at,omitzero"`
 	Ignored string             `json:"-"`
 	NoTag   string
+	//lint:ignore U1000 an unexported field is no part of a schema
 	private string
 }
 

@@ -24,9 +24,8 @@ import (
 const benchNow = 1_784_419_200
 
 type bench struct {
-	path  string
-	rt    *toolruntime.Runtime
-	bound atomic.Int64
+	path string
+	rt   *toolruntime.Runtime
 }
 
 func newBench(b *testing.B) *bench {
