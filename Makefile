@@ -48,7 +48,10 @@ fuzz: ## Fuzz each target for FUZZTIME (20s)
 torture: ## Run the races, cancellations and crashes at full length
 	TOOLRUNTIME_TORTURE=1 $(GO) test -race -timeout 30m -run 'TestRace|TestCancel|TestPostgres' -v ./conformance
 
+crash: ## Kill a service, its workers and its bank 2,000 times on each database
+	TOOLRUNTIME_CRASH_KILLS=$${TOOLRUNTIME_CRASH_KILLS:-2000} $(GO) test -run TestCrash -timeout 30m -v ./conformance
+
 bench: ## Measure against the bare SQL of the same transactions
 	$(GO) test -run '^$$' -bench . -benchtime 2s -count 3 ./toolruntime/sqlitestore ./toolruntime/pgstore ./toolresult ./internal/canonjson
 
-.PHONY: help test check generate generate-check race fuzz torture bench
+.PHONY: help test check generate generate-check race fuzz torture crash bench

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -75,6 +76,49 @@ func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
 	}
 }
 
+// ran notes which tests have opened a ledger on which engine.
+var ran = roll{names: map[string]map[string]bool{}}
+
+type roll struct {
+	mu    sync.Mutex
+	names map[string]map[string]bool // engine -> test, without the engine's name
+}
+
+func (r *roll) note(engine, test string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.names[engine] == nil {
+		r.names[engine] = map[string]bool{}
+	}
+	test = strings.Replace(test, "TestSeedEngines/", "TestSeed/", 1)
+	r.names[engine][strings.Replace(test, "/"+engine, "", 1)] = true
+}
+
+// report prints how many tests ran on every engine, and how many on one only.
+func (r *roll) report() {
+	shared := 0
+	only := map[string]int{}
+	for _, e := range engines {
+		for test := range r.names[e.name] {
+			everywhere := true
+			for _, other := range engines {
+				everywhere = everywhere && r.names[other.name][test]
+			}
+			switch {
+			case !everywhere:
+				only[e.name]++
+			case e.name == engines[0].name:
+				shared++
+			}
+		}
+	}
+	fmt.Printf("conformance: %d tests on every engine", shared)
+	for _, e := range engines {
+		fmt.Printf(", %d on %s only", only[e.name], e.name)
+	}
+	fmt.Println()
+}
+
 // start is the time at which tests begin.
 const start int64 = 1_784_419_200
 
@@ -96,6 +140,7 @@ type deskOption func(*desk, *toolruntime.Options, *[]toolruntime.Registration)
 
 func newDesk(t testing.TB, e engine, opts ...deskOption) *desk {
 	t.Helper()
+	ran.note(e.name, t.Name())
 	d := &desk{t: t, engine: e, address: e.create(t), orders: refunds.NewOrders(), now: start}
 	d.reopen(opts...)
 	return d

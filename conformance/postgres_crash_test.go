@@ -88,9 +88,9 @@ type crew struct {
 
 const crewVariable = "TOOLRUNTIME_CRASH_CREW"
 
-// TestCrashChild is the child: it carries out its share of the operations, each
+// TestPostgresCrashChild is the child: it carries out its share of the operations, each
 // until it has succeeded, and does not care how often it is killed.
-func TestCrashChild(t *testing.T) {
+func TestPostgresCrashChild(t *testing.T) {
 	text := os.Getenv(crewVariable)
 	if text == "" {
 		t.Skip("runs in the child processes of TestPostgresCrashes")
@@ -249,7 +249,7 @@ func kill(victims <-chan *exec.Cmd) int {
 // keepAlive starts a child again until it has done its share.
 func keepAlive(t *testing.T, text string, victims chan<- *exec.Cmd) {
 	for range 3000 {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPostgresCrashChild$", "-test.v")
 		cmd.Env = append(os.Environ(), crewVariable+"="+text)
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out

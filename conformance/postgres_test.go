@@ -25,4 +25,10 @@ var postgres = engine{
 	placeholder:   func(n int) string { return "$" + strconv.Itoa(n) },
 }
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	code := pgtest.Main(m)
+	if os.Getenv(childEnv) == "" && os.Getenv(serviceEnv) == "" {
+		ran.report()
+	}
+	os.Exit(code)
+}

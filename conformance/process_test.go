@@ -126,7 +126,7 @@ func TestRaceProcesses(t *testing.T) {
 		}
 		for _, c := range contests {
 			t.Run(c.name, func(t *testing.T) {
-				for range rounds {
+				for range rounds() {
 					raceProcesses(t, e, c, children)
 				}
 			})

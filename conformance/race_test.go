@@ -19,8 +19,13 @@ import (
 
 const racers = 8
 
-// rounds is how often each race is run.
-const rounds = 50
+// rounds is how often each race is run; a short run has fewer.
+func rounds() int {
+	if testing.Short() {
+		return 5
+	}
+	return 50
+}
 
 // A contest is a race that must have one result whoever wins.
 type contest struct {
@@ -135,7 +140,7 @@ func TestRaceGoroutines(t *testing.T) {
 		for _, c := range contests {
 			for _, shared := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/shared=%v", c.name, shared), func(t *testing.T) {
-					for range rounds {
+					for range rounds() {
 						raceGoroutines(t, e, c, shared)
 					}
 				})
@@ -188,19 +193,26 @@ func TestCancel(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		d := newDesk(t, e)
 		const callers, each = 16, 625
+		// Two milliseconds, or what makes a cancellation hit all parts of a
+		// reservation where the database or the machine is slower.
+		began := time.Now()
+		for i := range callers {
+			d.send(user("user-1"), refundCall(fmt.Sprintf("warm-%d", i)), toolruntime.AfterIntentCommit)
+		}
+		within := max(2*time.Millisecond, time.Since(began)/4)
 		var all sync.WaitGroup
 		for caller := range callers {
 			random := rand.New(rand.NewPCG(seed, uint64(caller)))
 			all.Go(func() {
 				for i := range each {
-					cancelSome(d, random, fmt.Sprintf("%d-%d", caller, i))
+					cancelSome(d, random, within, fmt.Sprintf("%d-%d", caller, i))
 				}
 			})
 		}
 		all.Wait()
 		c := d.counts()
-		t.Logf("of %d cancelled reservations %d were kept", callers*each, c.Operations)
-		if c.Operations != c.Outbox || c.CallBindings < c.Operations || c.Operations == 0 || c.Operations == callers*each {
+		t.Logf("of %d reservations that were cancelled within %v %d were kept", callers*each, within, c.Operations-callers)
+		if c.Operations != c.Outbox || c.CallBindings < c.Operations || c.Operations == callers || c.Operations == callers*(each+1) {
 			t.Errorf("counts: %+v", c)
 		}
 		if r := d.audit(); !r.Passed {
@@ -212,10 +224,10 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func cancelSome(d *desk, random *rand.Rand, key string) {
+func cancelSome(d *desk, random *rand.Rand, within time.Duration, key string) {
 	p, c := user("user-1"), refundCall(key)
 	a := d.approval(p, c, "valid")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(2*time.Millisecond))))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(within))))
 	defer cancel()
 	pkg, err := d.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{Approvals: a, Failure: toolruntime.AfterIntentCommit})
 	switch {

@@ -51,11 +51,26 @@ func mixedLedger(t testing.TB, e engine) *desk {
 	return d
 }
 
+// addTombstone leaves what remains of an operation that was pruned.
+func (d *desk) addTombstone() {
+	d.t.Helper()
+	now := d.time()
+	d.setTime(now - 2*day)
+	d.send(user("user-1"), refundCall("secret-pruned"), toolruntime.NoFailure)
+	d.setTime(now - 2*day + 1)
+	d.send(user("user-1"), refundCall("secret-newest"), toolruntime.AfterIntentCommit)
+	d.setTime(now)
+	if r := d.pruneAll(toolruntime.PruneOptions{}); r.Pruned != 1 {
+		d.t.Fatalf("%+v", r)
+	}
+}
+
 // TestTamper changes every column of every row, in several ways each, past the
 // runtime: the schema refuses it, or the audit finds it and names nobody.
 func TestTamper(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		d := mixedLedger(t, e)
+		d.addTombstone()
 		if r := d.audit(); !r.Passed {
 			t.Fatalf("the audit of the untouched ledger: %q", r.SemanticErrors)
 		}
@@ -66,7 +81,7 @@ func TestTamper(t *testing.T) {
 		}
 		refused, detected := 0, 0
 		for _, table := range []string{"runtime_metadata", "call_bindings", "operations", "outbox",
-			"downstream_receipts", "local_receipts", "rejected_receipts"} {
+			"downstream_receipts", "local_receipts", "rejected_receipts", "tombstones"} {
 			tampering := readTable(t, db, table)
 			for _, m := range tampering.mutations() {
 				switch tampering.try(t, d, db, m) {

@@ -19,6 +19,7 @@ const (
 	CallIDConflict          Code = "CALL_ID_CONFLICT"
 	IdempotencyKeyRequired  Code = "IDEMPOTENCY_KEY_REQUIRED"
 	IdempotencyConflict     Code = "IDEMPOTENCY_CONFLICT"
+	IdempotencyKeyExpired   Code = "IDEMPOTENCY_KEY_EXPIRED"
 	ApprovalRequired        Code = "APPROVAL_REQUIRED"
 	ApprovalInvalid         Code = "APPROVAL_INVALID"
 	TimeoutBeforeExecute    Code = "TIMEOUT_BEFORE_EXECUTE"
@@ -72,6 +73,8 @@ var catalogue = []Entry{
 		"This action needs an idempotency key from the host. Nothing was done."},
 	{IdempotencyConflict, "conflict", OutcomeNotStarted, "human_review", 0,
 		"This idempotency key already belongs to a different request. Nothing was done; a person will review it."},
+	{IdempotencyKeyExpired, "conflict", OutcomeNotStarted, "human_review", 0,
+		"This idempotency key was used for an action that ended long ago, and its record is gone. Nothing was done now; a person must find out whether it shall be done again."},
 	{ApprovalRequired, "approval", OutcomeNotStarted, "request_approval", 0,
 		"This action needs a person's approval. Nothing was done; ask for the approval first."},
 	{ApprovalInvalid, "approval", OutcomeNotStarted, "request_approval", 0,

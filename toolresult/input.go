@@ -35,13 +35,14 @@ func (e *InputError) Is(target error) bool { return target == ErrInvalidInput }
 
 // CheckIdentifier checks the rule of every identifier in the contract: valid
 // UTF-8, not blank, at most 255 code points.
-func CheckIdentifier(field, value string) error { return checkText(field, value, maxIdentifier) }
+func CheckIdentifier(field, value string) error { return CheckText(field, value, maxIdentifier) }
 
 // CheckWorkerID checks a worker's name: like an identifier, but at most 128
 // code points.
-func CheckWorkerID(value string) error { return checkText("worker_id", value, 128) }
+func CheckWorkerID(value string) error { return CheckText("worker_id", value, 128) }
 
-func checkText(field, value string, limit int) error {
+// CheckText checks a text that is not blank and has at most limit code points.
+func CheckText(field, value string, limit int) error {
 	switch {
 	case !utf8.ValidString(value):
 		return &InputError{field, "must be valid UTF-8"}

@@ -156,12 +156,22 @@ func (b *Bound) Success(source string, e Evidence, d Delivery) *Package {
 // Failure is the package of a call that ended with an error code, at time now
 // in Unix seconds. statusRef is empty where the code names no operation.
 func (b *Bound) Failure(code Code, statusRef string, now int64) *Package {
+	return b.failure(code, statusRef, Fresh, now)
+}
+
+// Ended is the package of an operation that has failed for good. d says whether
+// this call has seen it fail or is told again.
+func (b *Bound) Ended(code Code, d Delivery, now int64) *Package {
+	return b.failure(code, "", d, now)
+}
+
+func (b *Bound) failure(code Code, statusRef string, d Delivery, now int64) *Package {
 	entry := byCode[code]
 	return b.seal(ModelResult{
 		SchemaVersion: modelResultSchema,
 		Status:        entry.Status(),
 		Error:         entry.Info(),
-		Execution:     Execution{Outcome: entry.Outcome, Delivery: Fresh},
+		Execution:     Execution{Outcome: entry.Outcome, Delivery: d},
 		Provenance: Provenance{SourceLabel: controlSource, ProducerRevision: controlProducer,
 			ObservedAt: FormatTime(now), Trust: trustControl},
 	}, Downstream{StatusRef: optional(statusRef)})

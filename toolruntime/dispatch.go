@@ -101,6 +101,14 @@ func (rt *Runtime) write(ctx context.Context, r request, o DispatchOptions) (*to
 		return r.fail(toolresult.NotFound), nil
 	}
 	for range maxLooks {
+		// An approval, and the lease, are held against the time of the commit, not
+		// of the call: the host's callbacks may have taken long.
+		r.now = rt.now()
+		if o.Failure != AfterIntentCommit {
+			if err := toolresult.CheckLease(r.now, o.LeaseSeconds); err != nil {
+				return nil, err
+			}
+		}
 		answer, err := rt.tryWrite(ctx, r, current, o)
 		switch {
 		case errors.Is(err, errScopeChanged):
@@ -125,6 +133,10 @@ func (rt *Runtime) tryWrite(ctx context.Context, r request, current toolresult.P
 		return rt.repeat(ctx, r, seen)
 	}
 	v := reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now, statusRef: r.bound.StatusRef()}
+	if seen.pruned {
+		_, err := rt.store.reserve(ctx, v)
+		return r.fail(toolresult.IdempotencyKeyExpired), err
+	}
 	approval, denied, err := rt.decide(ctx, r, current, o.Approvals)
 	if err != nil {
 		return nil, err
@@ -180,7 +192,12 @@ func (rt *Runtime) standing(r request, rec *record, d toolresult.Delivery) (*too
 			return nil, err
 		}
 		return r.bound.Success(r.tool.spec.Source(), e, d), nil
-	case inReview, failed:
+	case failed:
+		if rec.reason() == toolresult.OutcomeUnknown {
+			return r.failAt(rec.reason(), rec.statusRef()), nil // abandoned
+		}
+		return r.bound.Ended(rec.reason(), d, r.now), nil
+	case inReview:
 		return r.failAt(rec.reason(), rec.statusRef()), nil
 	}
 	return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
@@ -220,7 +237,8 @@ func (rt *Runtime) inline(ctx context.Context, r request, rec *record, o Dispatc
 	if o.Failure == AfterClaim {
 		return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
 	}
-	_, err := rt.attempt(ctx, r.tool, claim{record: rec, claimed: true}, o.LeaseSeconds, o.Failure)
+	_, err := rt.attempt(ctx, r.tool, claim{record: rec, claimed: true},
+		attemptOptions{failure: o.Failure})
 	if err != nil {
 		return nil, err
 	}
@@ -236,20 +254,22 @@ func (rt *Runtime) read(ctx context.Context, r request, p toolresult.Principal) 
 	if !ok {
 		return r.fail(toolresult.BusinessRuleViolation), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.tool.timeout)
+	limited, cancel := context.WithTimeout(ctx, r.tool.timeout)
 	defer cancel()
 	c := r.bound.Call()
-	answer, err := rt.guard(ctx, r.tool.run, Effect{Identity: r.bound.EffectIdentity(), Principal: p, Tool: c.Name,
+	answer, err := rt.guard(limited, r.tool.run, Effect{Identity: r.bound.EffectIdentity(), Principal: p, Tool: c.Name,
 		IdempotencyKey: c.IdempotencyKey}, r.bound.Arguments())
 	switch {
-	case err != nil && ctx.Err() == context.DeadlineExceeded:
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil && limited.Err() != nil:
 		return r.fail(toolresult.TimeoutBeforeExecute), nil
 	case err != nil:
 		rt.log.WarnContext(ctx, "read failed", "tool", c.Name, "error", err)
 		return r.fail(toolresult.ToolError), nil
 	}
 	e := rt.evidence(r.tool, answer, "")
-	e.ReceiptID, e.RequestID = "", ""
+	e.ReceiptID = ""
 	if answer.malformed != nil || len(r.tool.spec.CheckOutput(r.bound, e)) > 0 {
 		return r.fail(toolresult.OutputContractViolation), nil
 	}

@@ -10,7 +10,8 @@ import (
 
 // An error of the runtime is one of three things; match it with [errors.Is].
 //
-//   - [ErrInvalidInput]: the host misused the API. Nothing was stored.
+//   - [ErrInvalidInput]: the host misused the API, or its resolver answered with
+//     what it may not. Nothing was stored by what has failed.
 //   - [ErrContract]: stored state breaks its contract, so it was not used.
 //   - [ErrDatabase]: the database failed; the other sentinels say how.
 //
@@ -35,7 +36,8 @@ var (
 )
 
 // ErrCommitUnknown says that a commit failed and may have taken all the same.
-// The call may be repeated: it gives the answer that the first one would have.
+// The call may be repeated: it finds out, and never has a second effect. A
+// dispatch whose reservation had taken is then answered with OUTCOME_UNKNOWN.
 var ErrCommitUnknown = engine.ErrCommitUnknown
 
 // ErrClosed says that the store was closed.

@@ -27,6 +27,7 @@ type faulty struct {
 	writes  int
 	failAt  int // 1 is the first write; 0 is none
 	persist bool
+	busy    int // so many writes find the database held by another process
 }
 
 // errFault stands for a broken connection: the store cannot tell what became of
@@ -34,14 +35,28 @@ type faulty struct {
 var errFault = fmt.Errorf("%w: injected", engine.ErrCommitUnknown)
 
 func (f *faulty) Write(ctx context.Context, unit engine.Unit) error {
+	return f.write(func() error { return f.Engine.Write(ctx, unit) })
+}
+
+func (f *faulty) WriteWith(ctx context.Context, unit engine.UnitWith) error {
+	return f.write(func() error { return f.Engine.WriteWith(ctx, unit) })
+}
+
+func (f *faulty) write(do func() error) error {
 	f.mu.Lock()
 	f.writes++
-	fail := f.writes == f.failAt
+	fail, busy := f.writes == f.failAt, f.busy > 0
+	if busy {
+		f.busy--
+	}
 	f.mu.Unlock()
+	if busy {
+		return &engine.Error{Kind: engine.ErrBusy}
+	}
 	if fail && !f.persist {
 		return errFault
 	}
-	err := f.Engine.Write(ctx, unit)
+	err := do()
 	if fail && err == nil {
 		return errFault
 	}
@@ -99,6 +114,7 @@ type fixture struct {
 	t     *testing.T
 	bank  *bank
 	fault *faulty
+	asked func() (bool, error) // answers for the authoriser
 	mu    sync.Mutex
 	now   int64
 	*toolruntime.Runtime
@@ -138,7 +154,8 @@ func newFixtureOn(t *testing.T, open func(*testing.T) (*toolruntime.Store, error
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	f := &fixture{t: t, bank: &bank{keys: map[string]bool{}}, now: 1_784_419_200}
+	f := &fixture{t: t, bank: &bank{keys: map[string]bool{}}, now: 1_784_419_200,
+		asked: func() (bool, error) { return true, nil }}
 	toolruntime.TestingOnlyWrapEngine(store, func(e engine.Engine) engine.Engine {
 		f.fault = &faulty{Engine: e}
 		return f.fault
@@ -156,7 +173,7 @@ func newFixtureOn(t *testing.T, open func(*testing.T) (*toolruntime.Store, error
 		}
 	}
 	f.Runtime, err = toolruntime.New(store, &toolruntime.Options{
-		Authorizer: func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil },
+		Authorizer: func(context.Context, toolresult.Principal, string, string) (bool, error) { return f.asked() },
 		Approvers:  func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil },
 		Now:        func() time.Time { return time.Unix(f.time(), 0) },
 	}, tool)

@@ -2,13 +2,13 @@ package toolruntime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -24,6 +24,7 @@ const (
 	OutcomeUnknown      Outcome = "outcome_unknown"
 	AuthorizationDenied Outcome = "authorization_denied" // no effect; recoverable when the lease has run out
 	BusinessRuleDenied  Outcome = "business_rule_denied" // no effect; recoverable when the lease has run out
+	NothingDone         Outcome = "nothing_done"         // the handler is certain; it waits for a next attempt, or has failed
 )
 
 // ProcessOptions of [Runtime.Process]. The zero value is safe.
@@ -63,7 +64,7 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseS
 	if err := toolresult.CheckLease(now, leaseSeconds); err != nil {
 		return claim{}, err
 	}
-	return rt.store.claim(ctx, statusRef, workerID, now, now+leaseSeconds)
+	return rt.store.claimByRef(ctx, statusRef, workerID, now, now+leaseSeconds)
 }
 
 // Process claims an operation and carries it out, or finishes what an earlier
@@ -97,38 +98,51 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 	if !ok {
 		return "", &ContractError{statusRef, "its tool is not registered"}
 	}
-	return rt.attempt(ctx, t, c, o.LeaseSeconds, o.Failure)
+	return rt.attempt(ctx, t, c, attemptOptions{failure: o.Failure})
+}
+
+// attemptOptions say how an attempt is made.
+type attemptOptions struct {
+	failure Failure
+	// worker is set for an attempt of [Runtime.Work], which lets go of what it
+	// could not do instead of letting the lease run out.
+	worker *WorkOptions
 }
 
 // attempt carries out a claimed operation. c's record follows what is stored.
-func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, leaseSeconds int64, failure Failure) (Outcome, error) {
+func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptions) (Outcome, error) {
 	rec, log := c.record, rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
 	b, err := toolresult.Bind(rec.owner(), rec.firstCall(), t.spec.Contract())
 	if err != nil || t.decodes(rec.arguments()) != nil {
 		return "", &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
 	}
+	a := attempt{rt: rt, tool: t, claim: c, bound: b, uncertain: c.lost, attemptOptions: o}
 	current, allowed, err := rt.admit(ctx, t, rec.owner(), rec.arguments())
+	a.effect = effectOf(rec, b, current)
 	if err != nil {
-		return "", err
+		return "", errors.Join(err, a.note(ctx, endDenied))
 	}
 	if !allowed {
 		log.InfoContext(ctx, "attempt ended", "outcome", AuthorizationDenied)
-		return AuthorizationDenied, nil
+		return AuthorizationDenied, a.denied(ctx)
 	}
 	if err := rt.trust(ctx, rec, b); err != nil {
-		return "", err
+		return "", errors.Join(err, a.note(ctx, endDenied))
 	}
 	ok, err := t.rule(ctx, current, rec.arguments())
 	if err != nil {
-		return "", fmt.Errorf("toolruntime: business rule: %w", err)
+		return "", errors.Join(fmt.Errorf("toolruntime: business rule: %w", err), a.note(ctx, endDenied))
 	}
 	if !ok {
 		log.InfoContext(ctx, "attempt ended", "outcome", BusinessRuleDenied)
-		return BusinessRuleDenied, nil
+		return BusinessRuleDenied, a.denied(ctx)
 	}
-	a := attempt{rt: rt, tool: t, claim: c, bound: b, failure: failure, effect: effectOf(rec, b, current)}
-	outcome, err := a.run(ctx, time.Duration(leaseSeconds)*time.Second)
-	log.InfoContext(ctx, "attempt ended", "outcome", outcome, "error", err)
+	outcome, err := a.run(ctx)
+	if err != nil {
+		log.ErrorContext(ctx, "attempt failed", "error", err)
+	} else {
+		log.InfoContext(ctx, "attempt ended", "outcome", outcome)
+	}
 	return outcome, err
 }
 
@@ -139,16 +153,18 @@ func effectOf(rec *record, b *toolresult.Bound, p toolresult.Principal) Effect {
 
 // An attempt is one claim of an operation that may have its effect now.
 type attempt struct {
-	rt      *Runtime
-	tool    *tool
-	claim   claim
-	bound   *toolresult.Bound
-	failure Failure
-	effect  Effect
+	rt     *Runtime
+	tool   *tool
+	claim  claim
+	bound  *toolresult.Bound
+	effect Effect
+	// uncertain says that an earlier attempt may have had the effect.
+	uncertain bool
+	attemptOptions
 }
 
 // run has the effect, unless it is known to have happened, and records it.
-func (a *attempt) run(ctx context.Context, lease time.Duration) (Outcome, error) {
+func (a *attempt) run(ctx context.Context) (Outcome, error) {
 	rec := a.claim.record
 	if rec.downstream != nil {
 		if err := rec.checkObserved(a.tool.spec, a.bound).err(rec.statusRef()); err != nil {
@@ -157,12 +173,22 @@ func (a *attempt) run(ctx context.Context, lease time.Duration) (Outcome, error)
 		return a.finish(ctx, nil)
 	}
 	if err := ctx.Err(); err != nil {
-		return "", err
+		return "", errors.Join(err, a.note(ctx, endDenied))
 	}
-	// The handler ends with the lease: after it somebody else may run.
-	limited, cancel := context.WithTimeout(ctx, min(a.tool.timeout, lease))
+	limit := a.limit()
+	if limit <= 0 {
+		// What came before has taken the whole lease: somebody else may run it.
+		return OutcomeUnknown, a.note(ctx, endDenied)
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if a.tool.effect == Transactional {
+		return a.runTx(ctx, limited)
+	}
 	answer, known, err := a.obtain(limited)
+	if nothing, ok := notDone(err); ok {
+		return a.nothingDone(ctx, nothing)
+	}
 	if err != nil || !known {
 		return a.unknown(ctx, err)
 	}
@@ -173,11 +199,21 @@ func (a *attempt) run(ctx context.Context, lease time.Duration) (Outcome, error)
 	return a.finish(ctx, &e)
 }
 
+// limit is how long the handler may take: it ends with what is left of the
+// lease, unless somebody renews that, because after it somebody else may run.
+func (a *attempt) limit() time.Duration {
+	if a.worker != nil {
+		return a.tool.timeout
+	}
+	left := time.Duration(a.claim.event.LeaseUntil.Int64-a.rt.now()) * time.Second
+	return min(a.tool.timeout, left)
+}
+
 // obtain gets the receipt of the effect: from the downstream's memory where an
 // earlier attempt may have had it, and otherwise by running the handler. It
 // returns false when the effect may have happened and must not be repeated.
 func (a *attempt) obtain(ctx context.Context) (observed, bool, error) {
-	if a.claim.lost {
+	if a.uncertain {
 		switch a.tool.effect {
 		case Once:
 			return observed{}, false, nil
@@ -186,23 +222,11 @@ func (a *attempt) obtain(ctx context.Context) (observed, bool, error) {
 			if err != nil || found {
 				return answer, found, err
 			}
+			a.uncertain = false
 		}
 	}
 	answer, err := a.rt.guard(ctx, a.tool.run, a.effect, a.claim.arguments())
 	return answer, err == nil, err
-}
-
-// unknown leaves the operation to a later attempt, or to a person where the
-// effect must not be repeated.
-func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
-	if cause != nil {
-		a.rt.log.WarnContext(ctx, "handler failed", "status_ref", a.effect.StatusRef, "tool", a.effect.Tool,
-			"attempt", a.effect.Attempt, "error", cause)
-	}
-	if a.tool.effect != Once {
-		return OutcomeUnknown, nil
-	}
-	return a.park(ctx, parking{reason: toolresult.OutcomeUnknown})
 }
 
 // maxReceiptID bounds the ids of a receipt, in bytes.
@@ -228,26 +252,8 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 	return ""
 }
 
-// reject keeps an answer that broke the contract after the effect may have
-// happened: as evidence, for a person, and never for a second run.
-func (a *attempt) reject(ctx context.Context, e toolresult.Evidence, violation string) (Outcome, error) {
-	e.Data = bounded(e.Data, canonjson.MaxBytes)
-	e.ReceiptID, e.RequestID = bounded(e.ReceiptID, maxReceiptID), bounded(e.RequestID, maxReceiptID)
-	e.ResourceRevision = bounded(e.ResourceRevision, 1024)
-	return a.park(ctx, parking{reason: toolresult.OutputContractViolation, rejected: &e, violation: bounded(violation, 1024)})
-}
-
-func (a *attempt) park(ctx context.Context, p parking) (Outcome, error) {
-	p.record, p.fence, p.now = a.claim.record, a.claim.fence(), a.rt.now()
-	if err := a.rt.store.park(context.WithoutCancel(ctx), p); err != nil {
-		return "", fmt.Errorf("toolruntime: park %s: %w", a.effect.StatusRef, err)
-	}
-	a.claim.operation.State, a.claim.operation.Reason = string(inReview), string(p.reason)
-	return OutcomeUnknown, nil
-}
-
-// finish records the effect. What has happened is recorded whether or not the
-// caller still waits for it.
+// finish records the effect, whether or not the caller still waits for it. Only
+// a lost lease keeps it from that: then somebody else has the say.
 func (a *attempt) finish(ctx context.Context, e *toolresult.Evidence) (Outcome, error) {
 	ctx = context.WithoutCancel(ctx)
 	rec, now := a.claim.record, a.rt.now()
@@ -257,7 +263,14 @@ func (a *attempt) finish(ctx context.Context, e *toolresult.Evidence) (Outcome, 
 		}
 		return OutcomeUnknown, a.rt.store.observe(ctx, rec, *e, now)
 	}
-	done, err := a.rt.store.commit(ctx, commitment{record: rec, evidence: e, fence: rec.fence(), now: now})
+	var done *record
+	err := a.insist(func() (err error) {
+		done, err = a.rt.store.commit(ctx, commitment{record: rec, evidence: e, fence: rec.fence(), now: now})
+		return err
+	})
+	if e != nil && errors.Is(err, errReceiptRefused) {
+		return a.reject(ctx, *e, "the ledger has its ids under another operation")
+	}
 	if err != nil {
 		return "", fmt.Errorf("toolruntime: commit receipt %s: %w", rec.statusRef(), err)
 	}
@@ -294,11 +307,4 @@ func (rt *Runtime) guard(ctx context.Context, run func(context.Context, Effect, 
 		}
 	}()
 	return run(ctx, e, args)
-}
-
-func bounded(s string, limit int) string {
-	if len(s) > limit {
-		s = s[:limit]
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

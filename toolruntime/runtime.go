@@ -49,6 +49,7 @@ type Runtime struct {
 	profiles   []toolresult.Profile
 	clock      func() time.Time
 	log        *slog.Logger
+	wake       chan struct{} // something was submitted in this process
 }
 
 // New makes a runtime of the given tools. A tool that is wrong or doubled is an
@@ -61,7 +62,7 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 		store: store, tools: make(map[string]*tool, len(tools)),
 		authorizer: opts.Authorizer, approvers: opts.Approvers, resolver: opts.Resolver,
 		profiles: append(toolresult.DefaultProfiles(), opts.Profiles...),
-		clock:    opts.Now, log: opts.Logger,
+		clock:    opts.Now, log: opts.Logger, wake: make(chan struct{}, 1),
 	}
 	if rt.authorizer == nil {
 		rt.authorizer = func(context.Context, toolresult.Principal, string, string) (bool, error) { return false, nil }
@@ -75,7 +76,13 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 	if rt.log == nil {
 		rt.log = slog.New(slog.DiscardHandler)
 	}
+	if store == nil {
+		return nil, &toolresult.InputError{Field: "store", Rule: "must not be nil"}
+	}
 	for _, t := range tools {
+		if t == nil {
+			return nil, &toolresult.InputError{Field: "tool", Rule: "must not be nil"}
+		}
 		c, err := t.compile()
 		if err != nil {
 			return nil, err

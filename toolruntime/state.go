@@ -22,13 +22,14 @@ const (
 )
 
 // transitions lists every change of state that the runtime makes. A claim of an
-// expired lease goes from processing to processing.
+// expired lease goes from processing to processing, and an attempt that did
+// nothing goes back to pending.
 var transitions = map[state][]state{
 	pending:    {processing, succeeded},
-	processing: {processing, succeeded, inReview},
+	processing: {pending, processing, succeeded, failed, inReview},
 	succeeded:  {},
 	failed:     {},
-	inReview:   {},
+	inReview:   {pending, succeeded, failed},
 }
 
 // eventOf is the state of the event that goes with a state of its operation.
@@ -39,3 +40,18 @@ var eventOf = map[state]eventState{
 	failed:     eventParked,
 	inReview:   eventParked,
 }
+
+// How an attempt has ended, as its row says.
+type ending string
+
+const (
+	endSucceeded   ending = "succeeded"   // its receipt was accepted
+	endReconciled  ending = "reconciled"  // a receipt was found after it
+	endNotDone     ending = "not_done"    // nothing was done; a later attempt may
+	endGivenUp     ending = "given_up"    // nothing was done, and nothing will be
+	endDenied      ending = "denied"      // authorisation or the business rule; the handler did not run
+	endUnknown     ending = "unknown"     // nobody knows
+	endRejected    ending = "rejected"    // the answer broke the output contract
+	endInterrupted ending = "interrupted" // the worker was stopped; nobody knows
+	endLost        ending = "lost"        // the lease ran out without a word
+)

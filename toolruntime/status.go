@@ -40,11 +40,14 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if !toolresult.ValidStatusRef(statusRef) {
 		return r.fail(toolresult.NotFound), nil
 	}
-	rec, err := rt.store.byRef(ctx, statusRef)
+	rec, err := rt.store.byRef(ctx, statusRef, func(rec *record) bool {
+		owner := rec.owner()
+		return owner.TenantID == p.TenantID && owner.SubjectID == p.SubjectID
+	})
 	if err != nil {
 		return nil, err
 	}
-	if rec == nil || rec.operation.TenantID != p.TenantID || rec.operation.SubjectID != p.SubjectID {
+	if rec == nil {
 		return r.fail(toolresult.NotFound), nil
 	}
 	err = rt.store.bindCall(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeQueryStatus, now: r.now, statusRef: statusRef})

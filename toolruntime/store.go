@@ -113,12 +113,14 @@ type lookup struct {
 	bound   bool // the call identity is bound
 	same    bool // … to this very call
 	current *record
+	pruned  bool // the scope has a tombstone
 }
 
 // lookup reads whether a call identity is bound, and the operation that holds
 // the call's scope with the receipt that answers it.
 func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolresult.Purpose) (l lookup, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		l = lookup{}
 		p, c := b.Principal(), b.Call()
 		fingerprint, err := q.GetCallFingerprint(ctx, dbgen.GetCallFingerprintParams{
 			TenantID: p.TenantID, SubjectID: p.SubjectID, Provider: c.Provider,
@@ -128,31 +130,74 @@ func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolres
 			return err
 		}
 		l.same = l.bound && fingerprint == b.Fingerprint(purpose)
+		// In this order: what is pruned between the two reads has its tombstone.
 		o, err := q.GetOperationByScope(ctx, scopeOf(b))
-		if ok, err := found(err); !ok {
+		if ok, err := found(err); err != nil {
+			return err
+		} else if !ok {
+			_, err := q.GetTombstoneByScope(ctx, dbgen.GetTombstoneByScopeParams(scopeOf(b)))
+			l.pruned, err = found(err)
 			return err
 		}
 		l.current = &record{operation: o}
 		if state(o.State) != succeeded {
 			return nil
 		}
-		return l.current.readLocal(ctx, q)
+		if err := l.current.readLocal(ctx, q); err != nil || l.current.local != nil {
+			return err
+		}
+		if l.pruned, err = vanished(ctx, q, &o); l.pruned {
+			l.current = nil
+		}
+		return err
 	})
 	return l, err
 }
 
-// byRef reads an operation, its event and both receipts; nil when there is none.
-func (s *Store) byRef(ctx context.Context, statusRef string) (r *record, err error) {
+// byRef reads an operation, its event and both receipts; nil when there is none,
+// or when mine says that it is somebody else's: nothing of it is looked at then.
+func (s *Store) byRef(ctx context.Context, statusRef string, mine func(*record) bool) (r *record, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		r = nil
 		o, err := q.GetOperationByRef(ctx, statusRef)
 		if ok, err := found(err); !ok {
 			return err
 		}
+		if !mine(&record{operation: o}) {
+			return nil
+		}
 		r = &record{operation: o}
-		return r.readRest(ctx, q)
+		err = r.readRest(ctx, q)
+		if err == nil && (r.local != nil || state(o.State) != succeeded) {
+			return nil
+		}
+		if gone, goneErr := vanished(ctx, q, &o); gone || goneErr != nil {
+			r, err = nil, goneErr
+		}
+		return err
 	})
 	return r, err
 }
+
+// vanished reports whether an operation has been pruned since it was read: then
+// what belongs to it is missing without a fault.
+func vanished(ctx context.Context, q dbgen.Querier, o *dbgen.Operation) (bool, error) {
+	_, err := q.GetOperation(ctx, o.OperationPK)
+	there, err := found(err)
+	return !there && err == nil, err
+}
+
+// claimed reads the operation of a claim. One that has been pruned ended long
+// ago, under another claim.
+func claimed(ctx context.Context, q dbgen.Querier, pk int64) (dbgen.Operation, error) {
+	o, err := q.GetOperation(ctx, pk)
+	if there, err := found(err); err != nil || there {
+		return o, err
+	}
+	return o, ErrLeaseLost
+}
+
+func anybodys(*record) bool { return true }
 
 // readRest reads the event and the receipts of r's operation.
 func (r *record) readRest(ctx context.Context, q dbgen.Querier) error {

@@ -1,12 +1,14 @@
 package toolruntime
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -43,7 +45,7 @@ type Unregistered struct {
 // AuditOptions of [Runtime.Audit].
 type AuditOptions struct {
 	// Progress is called from time to time with how many rows were examined and
-	// how many there are.
+	// how many there are. It runs while a snapshot is open, so it must be short.
 	Progress func(done, total int64)
 }
 
@@ -66,9 +68,13 @@ func (rt *Runtime) Audit(ctx context.Context, opts *AuditOptions) (*AuditReport,
 	if opts != nil {
 		a.progress = opts.Progress
 	}
-	a.steps = []step{a.begin, a.operations, a.downstream, a.orphanEvents, a.orphanLocal, a.orphanRejected, a.calls}
+	a.steps = []step{a.begin, a.operations, a.downstream, a.orphanEvents, a.orphanLocal, a.orphanRejected, a.orphanAttempts, a.orphanResolutions, a.tombstones, a.calls}
 	for len(a.steps) > 0 {
-		if err := rt.store.engine.Snapshot(ctx, a.pass); err != nil {
+		err := rt.store.engine.Snapshot(ctx, a.pass)
+		if err == nil {
+			err = a.askApprovers(ctx)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("toolruntime: audit: %w", err)
 		}
 	}
@@ -87,9 +93,13 @@ type auditor struct {
 	done     int64
 	errors   int64
 
+	approvals []approval // to ask about once the snapshot has ended
+
 	steps []step
 	after int64 // the last key of the running step
-	call  dbgen.CallBinding
+
+	tombstone string // the last of tombstones
+	call      dbgen.CallBinding
 }
 
 // pass runs steps in one snapshot until it has examined enough.
@@ -138,6 +148,15 @@ func (a *auditor) begin(ctx context.Context, s engine.Snapshot) (int, error) {
 	if r.SchemaVersion != engine.SchemaVersion {
 		r.SchemaVersion = ""
 		a.add("AUDIT_SCHEMA_VERSION", "", "the ledger's schema version is not "+engine.SchemaVersion)
+	}
+	paused, err := s.ListPausedTools(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range paused {
+		if !bytes.Equal(p.RowDigest, rowdigest.PausedTool(p)) {
+			a.add("AUDIT_ROW_DIGEST", "", "a paused tool's row does not fit its digest")
+		}
 	}
 	counts, err := s.CountRows(ctx)
 	r.Counts = Counts(counts)
@@ -192,12 +211,9 @@ func (a *auditor) operation(ctx context.Context, s engine.Snapshot, o dbgen.Oper
 	rec := &record{operation: o}
 	ref := rec.statusRef()
 	a.addAll(ref, checkOperation(&o, a.rt.profiles))
-	spec, b, err := a.registered(ctx, rec)
-	if err != nil {
-		return err
-	}
+	spec, b := a.registered(rec)
 	var missing *ContractError
-	err = rec.readEvent(ctx, s)
+	err := rec.readEvent(ctx, s)
 	switch {
 	case errors.As(err, &missing):
 		a.add("AUDIT_OUTBOX_MISSING", ref, missing.Rule)
@@ -213,6 +229,16 @@ func (a *auditor) operation(ctx context.Context, s engine.Snapshot, o dbgen.Oper
 		return err
 	}
 	a.addAll(ref, checkReceipts(rec, spec, b))
+	attempts, err := s.ListAttempts(ctx, o.OperationPK)
+	if err != nil {
+		return err
+	}
+	a.addAll(ref, checkAttempts(rec, attempts))
+	resolutions, err := s.ListResolutions(ctx, o.OperationPK)
+	if err != nil {
+		return err
+	}
+	a.addAll(ref, checkResolutions(rec, resolutions))
 	if err := a.rejected(ctx, s, rec); err != nil {
 		return err
 	}
@@ -221,18 +247,18 @@ func (a *auditor) operation(ctx context.Context, s engine.Snapshot, o dbgen.Oper
 
 // registered holds an operation against the registry. It returns the spec and
 // the bound call if the tool is known under the operation's revisions.
-func (a *auditor) registered(ctx context.Context, rec *record) (*toolresult.Spec, *toolresult.Bound, error) {
+func (a *auditor) registered(rec *record) (*toolresult.Spec, *toolresult.Bound) {
 	t, ok := a.rt.tools[rec.operation.ToolName]
 	if !ok || t.spec.Contract() != rec.contract() {
 		u := &a.report.Unregistered
 		if u.Count++; u.Count <= maxUnregistered && toolresult.ValidStatusRef(rec.statusRef()) {
 			u.StatusRefs = append(u.StatusRefs, rec.statusRef())
 		}
-		return nil, nil, nil
+		return nil, nil
 	}
 	b, err := toolresult.Bind(rec.owner(), rec.firstCall(), rec.contract())
 	if err != nil {
-		return nil, nil, nil // checkOperation has reported the arguments
+		return nil, nil // checkOperation has reported the arguments
 	}
 	if len(t.spec.CheckArguments(b)) > 0 {
 		a.add("AUDIT_REQUEST", rec.statusRef(), "request/contract evidence: the arguments break the tool's input schema")
@@ -240,16 +266,32 @@ func (a *auditor) registered(ctx context.Context, rec *record) (*toolresult.Spec
 	// Who may approve changes over the years. What is finished was approved by
 	// somebody who could then; what is not must be approved by somebody who can.
 	if rec.operation.CompletedAt.Valid {
-		return t.spec, b, nil
+		return t.spec, b
 	}
-	eligible, err := a.rt.approvers(ctx, rec.owner(), rec.operation.ToolName, rec.operation.ApproverID)
-	if err != nil {
-		return nil, nil, fmt.Errorf("approvers: %w", err)
+	a.approvals = append(a.approvals, approval{rec.statusRef(), rec.owner(), rec.operation.ToolName, rec.operation.ApproverID})
+	return t.spec, b
+}
+
+// An approval of an operation that has not ended.
+type approval struct {
+	statusRef      string
+	owner          toolresult.Principal
+	tool, approver string
+}
+
+// askApprovers asks the host about the approvals of the last snapshot.
+func (a *auditor) askApprovers(ctx context.Context) error {
+	for _, v := range a.approvals {
+		eligible, err := a.rt.approvers(ctx, v.owner, v.tool, v.approver)
+		if err != nil {
+			return fmt.Errorf("approvers: %w", err)
+		}
+		if !eligible {
+			a.add("AUDIT_APPROVAL", v.statusRef, "approval evidence: the approver is not eligible")
+		}
 	}
-	if !eligible {
-		a.add("AUDIT_APPROVAL", rec.statusRef(), "approval evidence: the approver is not eligible")
-	}
-	return t.spec, b, nil
+	a.approvals = a.approvals[:0]
+	return nil
 }
 
 func (a *auditor) rejected(ctx context.Context, s engine.Snapshot, rec *record) error {

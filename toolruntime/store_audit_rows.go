@@ -17,7 +17,7 @@ func checkEvent(r *record) (fs findings) {
 	o, e := &r.operation, &r.event
 	payload := toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
 	if _, err := canonjson.ParseCanonical([]byte(e.PayloadJSON)); err != nil {
-		fs.add("AUDIT_OUTBOX", "the outbox payload: "+err.Error())
+		fs.add("AUDIT_OUTBOX", "the outbox payload: "+rule(err))
 	} else if e.PayloadJSON != payload {
 		fs.add("AUDIT_OUTBOX", "the outbox payload is another operation's")
 	}
@@ -30,8 +30,15 @@ func checkEvent(r *record) (fs findings) {
 	switch attempts := e.AttemptCount; {
 	case r.state() == processing && attempts < 1, r.state() == inReview && attempts < 1:
 		fs.add("AUDIT_STATE", "the outbox event counts no attempt")
-	case r.state() == pending && attempts != 0:
-		fs.add("AUDIT_STATE", "the outbox event counts attempts of a pending operation")
+	}
+	switch due := e.NextAttemptAt; {
+	case e.State == string(eventPending):
+	case e.State == string(eventProcessing) && due == e.LeaseUntil.Int64, e.State != string(eventProcessing) && due == 0:
+	default:
+		fs.add("AUDIT_STATE", "when the outbox event is due does not fit its lease")
+	}
+	if e.Lane != laneOf(o) {
+		fs.add("AUDIT_OUTBOX", "the outbox event's lane is another operation's")
 	}
 	if e.CreatedAt != o.CreatedAt || e.UpdatedAt != o.UpdatedAt {
 		fs.add("AUDIT_STATE", "the outbox event and its operation changed at different times")
@@ -79,8 +86,8 @@ func checkRejected(r *record, row dbgen.RejectedReceipt, there bool) (fs finding
 	switch {
 	case there && !bytes.Equal(row.RowDigest, rowdigest.RejectedReceipt(row)):
 		fs.add("AUDIT_ROW_DIGEST", "the rejected receipt's row does not fit its digest")
-	case there != wanted:
-		fs.add("AUDIT_STATE", "a rejected receipt and the operation's state do not fit")
+	case wanted && !there:
+		fs.add("AUDIT_STATE", "it is in review for an answer that is not there")
 	}
 	if _, known := toolresult.Lookup(r.reason()); r.reason() != "" && !known {
 		fs.add("AUDIT_STATE", "the operation's reason is no code of the contract")
@@ -111,6 +118,24 @@ func (a *auditor) orphanRejected(ctx context.Context, s engine.Snapshot) (int, e
 	for _, r := range page {
 		a.after = r.OperationPK
 		a.add("AUDIT_ORPHAN_REJECTED_RECEIPT", "", "a rejected receipt has no operation")
+	}
+	return len(page), err
+}
+
+func (a *auditor) orphanAttempts(ctx context.Context, s engine.Snapshot) (int, error) {
+	page, err := s.ListOrphanAttempts(ctx, dbgen.ListOrphanAttemptsParams{AfterPK: a.after, Page: auditPage})
+	for _, t := range page {
+		a.after = t.OperationPK
+		a.add("AUDIT_ORPHAN_ATTEMPT", "", "an attempt has no operation")
+	}
+	return len(page), err
+}
+
+func (a *auditor) orphanResolutions(ctx context.Context, s engine.Snapshot) (int, error) {
+	page, err := s.ListOrphanResolutions(ctx, dbgen.ListOrphanResolutionsParams{AfterPK: a.after, Page: auditPage})
+	for _, v := range page {
+		a.after = v.OperationPK
+		a.add("AUDIT_ORPHAN_RESOLUTION", "", "a resolution has no operation")
 	}
 	return len(page), err
 }

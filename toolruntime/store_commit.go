@@ -1,8 +1,10 @@
 package toolruntime
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -35,7 +37,7 @@ func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, e toolres
 		ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision, CommittedAt: d.CommittedAt, RowDigest: d.RowDigest,
 	})
 	if errors.Is(err, ErrConstraint) {
-		return nil, errors.Join(&ContractError{o.StatusRef, "the downstream's receipt was refused by the ledger"}, err)
+		return nil, fmt.Errorf("%w: %w", errReceiptRefused, err)
 	}
 	if err != nil || n == 1 {
 		return &d, err
@@ -44,6 +46,9 @@ func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, e toolres
 	if err := r.readDownstream(ctx, q); err != nil {
 		return nil, err
 	}
+	if !bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream)) {
+		return nil, &ContractError{o.StatusRef, "the downstream receipt's row does not fit its digest"}
+	}
 	first, again := observedRow(r.downstream), observedRow(&d)
 	again.observedAt = first.observedAt
 	if first != again {
@@ -51,6 +56,10 @@ func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, e toolres
 	}
 	return r.downstream, nil
 }
+
+// errReceiptRefused says that the ledger cannot hold a receipt beside those that
+// it has: its ids are another operation's.
+var errReceiptRefused = errors.New("the receipt was refused by the ledger")
 
 // A commitment accepts a receipt.
 type commitment struct {
@@ -69,7 +78,7 @@ type commitment struct {
 // is left as it is.
 func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error) {
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		o, err := q.GetOperation(ctx, c.record.operation.OperationPK)
+		o, err := claimed(ctx, q, c.record.operation.OperationPK)
 		if err != nil {
 			return err
 		}
@@ -80,20 +89,31 @@ func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error)
 		if err := r.readEvent(ctx, q); err != nil {
 			return err
 		}
-		if r.state() != succeeded {
+		// An operation that has ended under this very claim is a repetition after
+		// an ambiguous commit.
+		if r.state() != succeeded || c.fence != 0 && c.fence != r.fence() {
 			if err := r.mayEnd(c.fence); err != nil {
 				return err
 			}
 		}
-		if err := r.accept(ctx, q, c); err != nil {
-			return err
-		}
-		if r.state() == succeeded {
-			return nil
-		}
-		return r.apply(ctx, q, move{to: succeeded, now: c.now})
+		return r.end(ctx, q, c)
 	})
 	return r, err
+}
+
+// end accepts a receipt and ends the operation, if it has not ended.
+func (r *record) end(ctx context.Context, q dbgen.Querier, c commitment) error {
+	if err := r.accept(ctx, q, c); err != nil {
+		return err
+	}
+	if r.state() == succeeded {
+		return nil
+	}
+	how, now := endReconciled, c.now
+	if c.fence != 0 {
+		how, now = endSucceeded, r.later(now)
+	}
+	return r.apply(ctx, q, move{to: succeeded, now: now, ending: how})
 }
 
 // mayEnd holds a worker's fence against the event.
@@ -117,8 +137,10 @@ func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err
 	if err != nil {
 		return err
 	}
-	if r.downstream == nil {
-		return &ContractError{r.statusRef(), "the downstream's receipt has vanished"}
+	// A receipt that was read before is accepted as it was checked, or not at all.
+	if c.evidence == nil && (r.downstream == nil || !bytes.Equal(r.downstream.RowDigest, c.record.downstream.RowDigest) ||
+		!bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream))) {
+		return &ContractError{r.statusRef(), "the downstream's receipt was changed while it was checked"}
 	}
 	if err := r.readLocal(ctx, q); err != nil {
 		return err
@@ -151,12 +173,14 @@ type parking struct {
 	// rejected is the answer that broke the output contract, if that is why.
 	rejected  *toolresult.Evidence
 	violation string
+	// ending is how the attempt has ended.
+	ending ending
 }
 
 // park puts an operation in review, with the answer that is the reason.
 func (s *Store) park(ctx context.Context, p parking) error {
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		o, err := q.GetOperation(ctx, p.record.operation.OperationPK)
+		o, err := claimed(ctx, q, p.record.operation.OperationPK)
 		if err != nil {
 			return err
 		}
@@ -182,6 +206,6 @@ func (s *Store) park(ctx context.Context, p parking) error {
 				return err
 			}
 		}
-		return r.apply(ctx, q, move{to: inReview, now: p.now, reason: p.reason})
+		return r.apply(ctx, q, move{to: inReview, now: r.later(p.now), reason: p.reason, ending: p.ending})
 	})
 }

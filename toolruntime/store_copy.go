@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -24,7 +25,7 @@ func (s *Store) CopyTo(ctx context.Context, to *Store, progress func(done, total
 	}
 	c := copier{from: s, to: to, progress: progress, total: 2 * (total.Operations + total.DownstreamReceipts + total.CallBindings)}
 	for _, c.verifying = range []bool{false, true} {
-		for _, step := range []func(context.Context) error{c.metadata, c.operations, c.downstream, c.calls} {
+		for _, step := range []func(context.Context) error{c.metadata, c.operations, c.downstream, c.calls, c.tombstones, c.paused} {
 			if err := step(ctx); err != nil {
 				return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)
 			}
@@ -115,6 +116,9 @@ type wholeOperation struct {
 	event     *dbgen.Outbox
 	local     *dbgen.LocalReceipt
 	rejected  *dbgen.RejectedReceipt
+
+	attempts    []dbgen.Attempt
+	resolutions []dbgen.Resolution
 }
 
 func (c *copier) operations(ctx context.Context) error {
@@ -146,6 +150,12 @@ func readWhole(ctx context.Context, q dbgen.Querier, after int64) ([]wholeOperat
 		if w.rejected, err = optionalRow(q.GetRejectedReceipt(ctx, o.OperationPK)); err != nil {
 			return nil, err
 		}
+		if w.attempts, err = q.ListAttempts(ctx, o.OperationPK); err != nil {
+			return nil, err
+		}
+		if w.resolutions, err = q.ListResolutions(ctx, o.OperationPK); err != nil {
+			return nil, err
+		}
 		page[i] = w
 	}
 	return page, nil
@@ -162,7 +172,9 @@ func (w wholeOperation) intact() bool {
 	return bytes.Equal(w.operation.RowDigest, rowdigest.Operation(w.operation)) &&
 		(w.event == nil || bytes.Equal(w.event.RowDigest, rowdigest.Event(*w.event))) &&
 		(w.local == nil || bytes.Equal(w.local.RowDigest, rowdigest.LocalReceipt(*w.local))) &&
-		(w.rejected == nil || bytes.Equal(w.rejected.RowDigest, rowdigest.RejectedReceipt(*w.rejected)))
+		(w.rejected == nil || bytes.Equal(w.rejected.RowDigest, rowdigest.RejectedReceipt(*w.rejected))) &&
+		!slices.ContainsFunc(w.attempts, func(a dbgen.Attempt) bool { return !bytes.Equal(a.RowDigest, rowdigest.Attempt(a)) }) &&
+		!slices.ContainsFunc(w.resolutions, func(v dbgen.Resolution) bool { return !bytes.Equal(v.RowDigest, rowdigest.Resolution(v)) })
 }
 
 func insertWhole(ctx context.Context, q dbgen.Querier, w wholeOperation) error {
@@ -175,6 +187,20 @@ func insertWhole(ctx context.Context, q dbgen.Querier, w wholeOperation) error {
 	}
 	if err == nil && w.rejected != nil {
 		err = q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(*w.rejected))
+	}
+	for i := 0; err == nil && i < len(w.attempts); i++ {
+		err = inserted(q.InsertAttempt(ctx, dbgen.InsertAttemptParams(w.attempts[i])))
+	}
+	for i := 0; err == nil && i < len(w.resolutions); i++ {
+		err = q.InsertResolution(ctx, dbgen.InsertResolutionParams(w.resolutions[i]))
+	}
+	return err
+}
+
+// inserted turns a row that was not inserted into an error.
+func inserted(n int64, err error) error {
+	if err == nil && n != 1 {
+		err = errCopyDiffers
 	}
 	return err
 }
@@ -204,15 +230,40 @@ func (c *copier) calls(ctx context.Context) error {
 		}, func(b dbgen.CallBinding) bool {
 			return bytes.Equal(b.RowDigest, rowdigest.CallBinding(b))
 		}, func(ctx context.Context, q dbgen.Querier, b dbgen.CallBinding) error {
-			n, err := q.InsertCallBinding(ctx, dbgen.InsertCallBindingParams(b))
-			if err == nil && n != 1 {
-				err = errCopyDiffers
-			}
-			return err
+			return inserted(q.InsertCallBinding(ctx, dbgen.InsertCallBindingParams(b)))
 		})
 		if err != nil || len(page) < copyPage {
 			return err
 		}
 		last = page[len(page)-1]
 	}
+}
+
+// tombstones brings over the keys that are refused for good.
+func (c *copier) tombstones(ctx context.Context) error {
+	for after := ""; ; {
+		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.Tombstone, error) {
+			return q.ListTombstones(ctx, dbgen.ListTombstonesParams{After: after, Page: copyPage})
+		}, func(t dbgen.Tombstone) bool {
+			return bytes.Equal(t.RowDigest, rowdigest.Tombstone(t))
+		}, func(ctx context.Context, q dbgen.Querier, t dbgen.Tombstone) error {
+			return inserted(q.InsertTombstone(ctx, dbgen.InsertTombstoneParams(t)))
+		})
+		if err != nil || len(page) < copyPage {
+			return err
+		}
+		after = page[len(page)-1].StatusRef
+	}
+}
+
+// paused brings over which tools the workers leave alone.
+func (c *copier) paused(ctx context.Context) error {
+	_, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.PausedTool, error) {
+		return q.ListPausedTools(ctx)
+	}, func(p dbgen.PausedTool) bool {
+		return bytes.Equal(p.RowDigest, rowdigest.PausedTool(p))
+	}, func(ctx context.Context, q dbgen.Querier, p dbgen.PausedTool) error {
+		return inserted(q.PauseTool(ctx, dbgen.PauseToolParams(p)))
+	})
+	return err
 }

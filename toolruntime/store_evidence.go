@@ -3,6 +3,7 @@ package toolruntime
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
@@ -24,6 +25,16 @@ type findings []finding
 
 func (fs *findings) add(code, rule string) { *fs = append(*fs, finding{code, rule}) }
 
+// rule is what the strict reader says of a stored value, without the place: a
+// path names keys, and stored keys are stored values.
+func rule(err error) string {
+	var e *canonjson.Error
+	if errors.As(err, &e) {
+		return (&canonjson.Error{Kind: e.Kind}).Error()
+	}
+	return "is malformed"
+}
+
 // err is the first finding as an error.
 func (fs findings) err(statusRef string) error {
 	if len(fs) == 0 {
@@ -37,7 +48,7 @@ func (fs findings) err(statusRef string) error {
 func checkOperation(o *dbgen.Operation, profiles []toolresult.Profile) (fs findings) {
 	contract := contractOf(o)
 	if _, err := canonjson.ParseCanonical([]byte(o.ArgumentsJSON)); err != nil {
-		fs.add("AUDIT_REQUEST", "request/contract evidence: the arguments: "+err.Error())
+		fs.add("AUDIT_REQUEST", "request/contract evidence: the arguments: "+rule(err))
 	} else if o.RequestSha256 != toolresult.RequestSHA256(o.TenantID, o.SubjectID, o.ArgumentsJSON, contract) {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the request digest does not match")
 	}
@@ -104,11 +115,11 @@ func (r receiptRow) check(o *dbgen.Operation, spec *toolresult.Spec, b *toolresu
 		fs.add(code, "receipt evidence: observed_at is no UTC instant")
 	case spec != nil:
 		if ps := spec.CheckOutput(b, r.evidence(o.StatusRef)); len(ps) > 0 {
-			fs.add(code, "receipt evidence: the output contract: "+ps[0].String())
+			fs.add(code, "receipt evidence: the output contract: "+ps[0].Rule)
 		}
 	default:
 		if _, err := canonjson.ParseCanonical([]byte(r.result)); err != nil {
-			fs.add(code, "receipt evidence: the result: "+err.Error())
+			fs.add(code, "receipt evidence: the result: "+rule(err))
 		}
 	}
 	return fs

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strings"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -18,6 +19,8 @@ type move struct {
 	reason     toolresult.Code // of inReview and failed
 	worker     string          // of processing
 	leaseUntil int64           // of processing
+	notBefore  int64           // of pending
+	ending     ending          // of the attempt that was running, if there was one
 }
 
 // apply makes the move in the open transaction, from exactly the rows that r
@@ -36,18 +39,18 @@ func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
 		o.CompletedAt = sql.NullInt64{Int64: m.now, Valid: true}
 	}
 	e.State, e.UpdatedAt = string(eventOf[m.to]), m.now
-	e.LeaseOwner, e.LeaseUntil = sql.NullString{}, sql.NullInt64{}
+	e.LeaseOwner, e.LeaseUntil, e.NextAttemptAt = sql.NullString{}, sql.NullInt64{}, m.notBefore
 	if m.to == processing {
 		e.LeaseOwner = sql.NullString{String: m.worker, Valid: true}
 		e.LeaseUntil = sql.NullInt64{Int64: m.leaseUntil, Valid: true}
 		e.AttemptCount++
+		e.NextAttemptAt = m.leaseUntil
+	}
+	if err := r.endAttempt(ctx, q, m.ending, m.now); err != nil {
+		return err
 	}
 	o.RowDigest, e.RowDigest = rowdigest.Operation(o), rowdigest.Event(e)
-	n, err := q.MoveEvent(ctx, dbgen.MoveEventParams{
-		State: e.State, LeaseOwner: e.LeaseOwner, LeaseUntil: e.LeaseUntil, AttemptCount: e.AttemptCount,
-		UpdatedAt: e.UpdatedAt, RowDigest: e.RowDigest,
-		OperationPK: e.OperationPK, FromState: r.event.State, Fence: r.event.AttemptCount, FromDigest: r.event.RowDigest,
-	})
+	n, err := r.moveEvent(ctx, q, e)
 	if err == nil && n == 1 {
 		n, err = q.MoveOperation(ctx, dbgen.MoveOperationParams{
 			State: o.State, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
@@ -62,6 +65,56 @@ func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
 	}
 	r.operation, r.event = o, e
 	return nil
+}
+
+func (r *record) moveEvent(ctx context.Context, q dbgen.Querier, to dbgen.Outbox) (int64, error) {
+	return q.MoveEvent(ctx, dbgen.MoveEventParams{
+		State: to.State, LeaseOwner: to.LeaseOwner, LeaseUntil: to.LeaseUntil, AttemptCount: to.AttemptCount,
+		UpdatedAt: to.UpdatedAt, RowDigest: to.RowDigest, NextAttemptAt: to.NextAttemptAt,
+		OperationPK: to.OperationPK, FromState: r.event.State, Fence: r.event.AttemptCount, FromDigest: r.event.RowDigest,
+	})
+}
+
+// endAttempt records how the attempt that is running ends. One of which that is
+// known already, because its worker said that it does not know, keeps it.
+func (r *record) endAttempt(ctx context.Context, q dbgen.Querier, how ending, now int64) error {
+	if r.event.State != string(eventProcessing) {
+		return nil
+	}
+	a := dbgen.Attempt{
+		OperationPK: r.operation.OperationPK, Attempt: r.fence(), WorkerID: r.event.LeaseOwner.String,
+		StartedAt: r.event.UpdatedAt, EndedAt: max(now, r.event.UpdatedAt), Outcome: string(how),
+	}
+	a.RowDigest = rowdigest.Attempt(a)
+	_, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(a))
+	return err
+}
+
+// extend moves the end of the lease, under the fence that it was given with.
+func (r *record) extend(ctx context.Context, q dbgen.Querier, leaseUntil int64) error {
+	if err := r.intact(); err != nil {
+		return err
+	}
+	e := r.event
+	e.LeaseUntil, e.NextAttemptAt = sql.NullInt64{Int64: leaseUntil, Valid: true}, leaseUntil
+	e.RowDigest = rowdigest.Event(e)
+	n, err := r.moveEvent(ctx, q, e)
+	if err == nil && n != 1 {
+		err = ErrLeaseLost
+	}
+	if err == nil {
+		r.event = e
+	}
+	return err
+}
+
+// laneOf is the lane of an operation's event: workers take turns between tools
+// and tenants.
+func laneOf(o *dbgen.Operation) string { return o.ToolName + "\n" + o.TenantID }
+
+func toolOf(lane string) string {
+	tool, _, _ := strings.Cut(lane, "\n")
+	return tool
 }
 
 // intact holds both rows against their digests: a move must not give a row that
@@ -84,12 +137,49 @@ type claim struct {
 	lost    bool // an earlier attempt ended without a word
 }
 
-// claim gives a worker the exclusive right to an operation until leaseUntil: if
-// it is pending, or if its lease has run out.
-func (s *Store) claim(ctx context.Context, statusRef, worker string, now, leaseUntil int64) (c claim, err error) {
+// lostAttempt reports whether the attempt whose lease has run out, or one before
+// it, may have had its effect.
+func (r *record) lostAttempt(ctx context.Context, q dbgen.Querier) (bool, error) {
+	rows, err := q.ListAttempts(ctx, r.operation.OperationPK)
+	if err != nil || len(rows) == 0 {
+		return true, err
+	}
+	last := rows[len(rows)-1]
+	return last.Attempt != r.fence() || last.Outcome != string(endDenied), nil
+}
+
+// later is now, or the time of the operation's last change if a clock was put
+// back since: what has happened is recorded all the same.
+func (r *record) later(now int64) int64 { return max(now, r.operation.UpdatedAt) }
+
+// A claiming says which operation a worker wants, and how.
+type claiming struct {
+	find            func(context.Context, dbgen.Querier) (dbgen.Operation, error)
+	worker          string
+	now, leaseUntil int64
+	// whenDue leaves an operation alone that waits for its next attempt.
+	whenDue bool
+}
+
+// claimByRef gives a worker the exclusive right to an operation until
+// leaseUntil: if it is pending, or if its lease has run out.
+func (s *Store) claimByRef(ctx context.Context, statusRef, worker string, now, leaseUntil int64) (claim, error) {
+	return s.claim(ctx, claiming{worker: worker, now: now, leaseUntil: leaseUntil,
+		find: func(ctx context.Context, q dbgen.Querier) (dbgen.Operation, error) {
+			return q.GetOperationByRef(ctx, statusRef)
+		}})
+}
+
+// claimDue is claimByRef for an operation whose turn a worker believes to be.
+func (s *Store) claimDue(ctx context.Context, pk int64, worker string, now, leaseUntil int64) (claim, error) {
+	return s.claim(ctx, claiming{worker: worker, now: now, leaseUntil: leaseUntil, whenDue: true,
+		find: func(ctx context.Context, q dbgen.Querier) (dbgen.Operation, error) { return q.GetOperation(ctx, pk) }})
+}
+
+func (s *Store) claim(ctx context.Context, w claiming) (c claim, err error) {
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		c = claim{}
-		o, err := q.GetOperationByRef(ctx, statusRef)
+		o, err := w.find(ctx, q)
 		if ok, err := found(err); !ok {
 			return err
 		}
@@ -97,15 +187,21 @@ func (s *Store) claim(ctx context.Context, statusRef, worker string, now, leaseU
 		if err := c.readRest(ctx, q); err != nil {
 			return err
 		}
-		expired := c.event.State == string(eventProcessing) && c.event.LeaseUntil.Int64 <= now
-		if c.event.State != string(eventPending) && !expired {
+		waiting := c.event.State == string(eventPending) && (!w.whenDue || c.event.NextAttemptAt <= w.now)
+		expired := c.event.State == string(eventProcessing) && c.event.LeaseUntil.Int64 <= w.now
+		if !waiting && !expired {
 			return nil
 		}
 		if c.event.PayloadJSON != toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName) {
-			return &ContractError{statusRef, "the outbox payload is not the operation's canonical one"}
+			return &ContractError{o.StatusRef, "the outbox payload is not the operation's canonical one"}
 		}
-		c.claimed, c.lost = true, expired
-		return c.apply(ctx, q, move{to: processing, now: now, worker: worker, leaseUntil: leaseUntil})
+		c.claimed, c.lost = true, false
+		if expired {
+			if c.lost, err = c.lostAttempt(ctx, q); err != nil {
+				return err
+			}
+		}
+		return c.apply(ctx, q, move{to: processing, now: w.now, worker: w.worker, leaseUntil: w.leaseUntil, ending: endLost})
 	})
 	return c, err
 }

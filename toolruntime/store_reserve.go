@@ -106,8 +106,16 @@ func checkScope(ctx context.Context, q dbgen.Querier, v reservation) error {
 	return nil
 }
 
-// insertOperation inserts an approved intent and its event together.
+// insertOperation inserts an approved intent and its event together, unless the
+// scope is taken or was. The operation is looked for as well, because PostgreSQL
+// inserts in the place of one that has been pruned since the snapshot was taken,
+// in which its tombstone is not to be seen.
 func insertOperation(ctx context.Context, q dbgen.Querier, v reservation) (*record, error) {
+	if n, err := q.CountScope(ctx, dbgen.CountScopeParams(scopeOf(v.bound))); err != nil {
+		return nil, err
+	} else if n > 0 {
+		return nil, errScopeChanged
+	}
 	o := newOperation(v)
 	row := dbgen.InsertOperationParams{
 		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
@@ -161,12 +169,13 @@ func newEvent(o dbgen.Operation, v reservation) dbgen.Outbox {
 	e := dbgen.Outbox{
 		OperationPK: o.OperationPK, EventID: toolresult.OutboxEventID(payload), PayloadJSON: payload,
 		State: string(eventPending), CreatedAt: v.now, UpdatedAt: v.now,
+		NextAttemptAt: v.now, Lane: laneOf(&o),
 	}
 	if a := v.admission; a.worker != "" {
 		e.State = string(eventProcessing)
 		e.LeaseOwner = sql.NullString{String: a.worker, Valid: true}
 		e.LeaseUntil = sql.NullInt64{Int64: a.leaseUntil, Valid: true}
-		e.AttemptCount = 1
+		e.AttemptCount, e.NextAttemptAt = 1, a.leaseUntil
 	}
 	e.RowDigest = rowdigest.Event(e)
 	return e

@@ -37,6 +37,9 @@ const (
 	// Idempotent: the downstream deduplicates by our key. A lost attempt is run
 	// again with the same key.
 	Idempotent
+	// Transactional: the effect is rows in the ledger's own database. Effect,
+	// receipts and state commit together, so a lost attempt has done nothing.
+	Transactional
 )
 
 func (k EffectKind) String() string {
@@ -47,6 +50,8 @@ func (k EffectKind) String() string {
 		return "queryable"
 	case Idempotent:
 		return "idempotent"
+	case Transactional:
+		return "transactional"
 	}
 	return fmt.Sprintf("EffectKind(%d)", int(k))
 }
@@ -106,9 +111,11 @@ type Tool[In, Out any] struct {
 	OutputSchema json.RawMessage   // JSON Schema 2020-12; nil means inferred from Out
 	Equal        map[string]string // output field -> the argument that it must equal
 
-	MaxOutputBytes int           // of the canonical form; 0 means 65,536
-	MaxOutputDepth int           // of the deepest value, the root being 0; 0 means 32
-	Timeout        time.Duration // of a handler; 0 means 30 s. A lease that ends earlier ends it too
+	MaxOutputBytes int           // of the canonical form, at most 32,768, which 0 means
+	MaxOutputDepth int           // of the deepest value, the root being 0; at most 29, which 0 means
+	Timeout        time.Duration // of a handler; 0 means 30 s. A lease that nobody renews ends it too
+	MaxConcurrent  int           // handlers at once in a worker; 0 means as many as the worker has
+	MaxPerSecond   float64       // handlers started per second in a worker; 0 means no limit
 
 	// Resource names what the arguments touch, for the Authorizer. Required.
 	Resource func(In) string
@@ -119,6 +126,11 @@ type Tool[In, Out any] struct {
 	// error, a panic and an ended context mean that it may have happened.
 	// Required.
 	Run func(context.Context, Effect, In) (Receipt[Out], error)
+	// RunTx has the effect of a transactional tool, which has no Run: rows that are
+	// written through tx, and kept only together with the receipt. An error means
+	// that nothing was done, and it is run again. On SQLite nobody else can write
+	// meanwhile, so it must be short.
+	RunTx func(context.Context, Tx, Effect, In) (Receipt[Out], error)
 	// Find asks the downstream about the effect without causing it: false means
 	// that it has not happened and will not by itself, an error that the
 	// downstream could not say. Required for Queryable, allowed for Idempotent.
@@ -148,11 +160,14 @@ type tool struct {
 	description string
 	effect      EffectKind
 	timeout     time.Duration
+	concurrent  int     // 0 is no limit
+	perSecond   float64 // 0 is no limit
 	decodes     func(args string) error
 	resource    func(args string) (string, error)
 	rule        func(ctx context.Context, p toolresult.Principal, args string) (bool, error)
 	run         func(ctx context.Context, e Effect, args string) (observed, error)
-	find        func(ctx context.Context, e Effect, args string) (observed, bool, error) // or nil
+	runTx       func(ctx context.Context, tx Tx, e Effect, args string) (observed, error) // of transactional
+	find        func(ctx context.Context, e Effect, args string) (observed, bool, error)  // or nil
 }
 
 // observed is a receipt without its type. result is canonical unless malformed
@@ -175,16 +190,20 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	switch {
 	case t.Resource == nil:
 		return fail("needs Resource, which names what its arguments touch")
-	case t.Run == nil:
-		return fail("needs Run")
+	case t.Effect == Transactional && (t.RunTx == nil || t.Run != nil || t.Risk == Read):
+		return fail("is transactional: it is a write, and needs RunTx and no Run")
+	case t.Effect != Transactional && (t.Run == nil || t.RunTx != nil):
+		return fail("needs Run, and RunTx only if it is transactional")
 	case t.Risk == Write && t.Effect == Queryable && t.Find == nil:
 		return fail("is queryable and needs Find")
-	case t.Find != nil && t.Effect == Once:
-		return fail("has Find: then its effect is queryable or idempotent, not once")
-	case t.Effect < Once || t.Effect > Idempotent:
+	case t.Find != nil && (t.Effect == Once || t.Effect == Transactional):
+		return fail("has Find: then its effect is queryable or idempotent")
+	case t.Effect < Once || t.Effect > Transactional:
 		return fail("has an unknown effect kind")
-	case t.Timeout < 0:
-		return fail("has a negative timeout")
+	case t.Risk != Write && t.Risk != Read:
+		return fail("has an unknown risk")
+	case t.Timeout < 0 || t.MaxConcurrent < 0 || t.MaxPerSecond < 0:
+		return fail("has a negative limit")
 	}
 	input, err := schemaOf[In](t.InputSchema)
 	if err != nil {
@@ -207,7 +226,8 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
-	c := &tool{spec: spec, description: t.Description, effect: t.Effect, timeout: or(t.Timeout, defaultTimeout)}
+	c := &tool{spec: spec, description: t.Description, effect: t.Effect, timeout: or(t.Timeout, defaultTimeout),
+		concurrent: t.MaxConcurrent, perSecond: t.MaxPerSecond}
 	t.erase(c)
 	return c, nil
 }
@@ -231,6 +251,14 @@ func (t Tool[In, Out]) erase(c *tool) {
 			return false, err
 		}
 		return t.Rule(ctx, p, in)
+	}
+	c.runTx = func(ctx context.Context, tx Tx, e Effect, args string) (observed, error) {
+		in, err := decode[In](args)
+		if err != nil {
+			return observed{}, err
+		}
+		r, err := t.RunTx(ctx, tx, e, in)
+		return erased(r), err
 	}
 	c.run = func(ctx context.Context, e Effect, args string) (observed, error) {
 		in, err := decode[In](args)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The exit codes.
@@ -32,7 +34,10 @@ type command struct {
 // options are the values of all flags, and the arguments.
 type options struct {
 	db, fixture, statusRef, failure, workerID, from, to string
-	json                                                bool
+	actor, reason, decision, receipt, tool, state       string
+	limit                                               int
+	stagger, olderThan                                  time.Duration
+	json, dryRun                                        bool
 	args                                                []string
 }
 
@@ -51,7 +56,7 @@ func (o *options) withFixture(f *flag.FlagSet) {
 }
 
 func commands() []command {
-	return []command{
+	return append([]command{
 		{
 			name: "dispatch", args: "--db FILE --fixture CASE [--failure POINT] [--worker-id NAME]",
 			summary: "carry out the call of a case, once",
@@ -135,7 +140,7 @@ used and is continued by the same command.`,
 			flags:   (*options).format,
 			run:     version,
 		},
-	}
+	}, append(operating(), keeping()...)...)
 }
 
 // run is main without the process: it returns the exit code.
@@ -156,9 +161,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if rest[0] == "help" {
 		return help(rest[1:], stdout, stderr)
 	}
-	c, ok := find(rest[0])
+	c, rest, ok := find(rest)
 	if !ok {
-		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(rest[0]), overview())
+		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(front.Arg(0)), overview())
 		return exitError
 	}
 	given := o
@@ -167,7 +172,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Defining a flag resets its variable to the default.
 	o.db, o.fixture, o.json = given.db, given.fixture, given.json
 	f.Usage = func() {}
-	if err := f.Parse(rest[1:]); err != nil {
+	if err := f.Parse(rest); err != nil {
 		return usageExit(err, stdout, stderr, c.usage())
 	}
 	o.args = f.Args()
@@ -196,6 +201,10 @@ func (c command) complete(o *options) error {
 		return errors.New("--db is missing")
 	case strings.Contains(c.args, "--fixture") && o.fixture == "":
 		return errors.New("--fixture is missing")
+	case c.name == "backup" && o.to == "":
+		return errors.New("--to is missing")
+	case c.name == "prune" && o.olderThan == 0:
+		return errors.New("--older-than is missing")
 	case c.name == "copy" && (o.from == "" || o.to == ""):
 		return errors.New("copy needs --from and --to")
 	case strings.Contains(c.args, "--status-ref") && o.statusRef == "":
@@ -232,13 +241,16 @@ func usageExit(err error, stdout, stderr io.Writer, usage string) int {
 	return exitError
 }
 
-func find(name string) (command, bool) {
+// find returns the command that args begin with, which may be two words, and
+// what follows it.
+func find(args []string) (command, []string, bool) {
 	for _, c := range commands() {
-		if c.name == name {
-			return c, true
+		words := strings.Fields(c.name)
+		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) {
+			return c, args[len(words):], true
 		}
 	}
-	return command{}, false
+	return command{}, nil, false
 }
 
 func help(args []string, stdout, stderr io.Writer) int {
@@ -246,7 +258,7 @@ func help(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, overview())
 		return exitPass
 	}
-	c, ok := find(args[0])
+	c, _, ok := find(args)
 	if !ok {
 		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(args[0]), overview())
 		return exitError
@@ -259,7 +271,7 @@ func overview() string {
 	var b strings.Builder
 	b.WriteString("toolruntime carries out tool calls once, approved, and provably.\n\nUsage: toolruntime COMMAND [flags]\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.summary)
+		fmt.Fprintf(&b, "  %-15s %s\n", c.name, c.summary)
 	}
 	b.WriteString(`
 Exit codes: 0 PASS, 1 BLOCK for a business or audit reason, 2 could not run.

@@ -58,9 +58,18 @@ func openStore(ctx context.Context, address string) (*toolruntime.Store, error) 
 	return sqlitestore.Open(ctx, address, nil)
 }
 
-func openDesk(ctx context.Context, address string) (*desk, error) {
+// openToLook opens a ledger that there is without changing it. One that there is
+// not is made, as by every command.
+func openToLook(ctx context.Context, address string) (*toolruntime.Store, error) {
+	if info, err := os.Stat(address); isPostgres(address) || err != nil || info.Size() == 0 {
+		return openStore(ctx, address)
+	}
+	return sqlitestore.Open(ctx, address, &sqlitestore.Options{ReadOnly: true})
+}
+
+func openDesk(ctx context.Context, address string, open func(context.Context, string) (*toolruntime.Store, error)) (*desk, error) {
 	d := &desk{now: time.Now()}
-	store, err := openStore(ctx, address)
+	store, err := open(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +88,17 @@ func openDesk(ctx context.Context, address string) (*desk, error) {
 
 // with opens the ledger, does something, and closes the ledger.
 func with(ctx context.Context, path string, do func(*desk) (bool, error)) (pass bool, err error) {
-	d, err := openDesk(ctx, path)
+	return withStore(ctx, path, openStore, do)
+}
+
+// looking is with for a command that changes nothing.
+func looking(ctx context.Context, path string, do func(*desk) (bool, error)) (pass bool, err error) {
+	return withStore(ctx, path, openToLook, do)
+}
+
+func withStore(ctx context.Context, path string, open func(context.Context, string) (*toolruntime.Store, error),
+	do func(*desk) (bool, error)) (pass bool, err error) {
+	d, err := openDesk(ctx, path, open)
 	if err != nil {
 		return false, err
 	}
@@ -99,6 +118,15 @@ type callReport struct {
 }
 
 func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
+	// Before anything is opened or made.
+	switch toolruntime.Failure(o.failure) {
+	case toolruntime.NoFailure, toolruntime.AfterIntentCommit, toolruntime.AfterClaim, toolruntime.AfterDownstreamCommit:
+	default:
+		return false, &toolresult.InputError{Field: "failure", Rule: "must be none, after_intent_commit, after_claim or after_downstream_commit"}
+	}
+	if err := toolresult.CheckWorkerID(o.workerID); err != nil {
+		return false, err
+	}
 	return with(ctx, o.db, func(d *desk) (bool, error) {
 		c, b, err := d.readCase(o.fixture)
 		if err != nil {
@@ -193,7 +221,7 @@ type auditReport struct {
 }
 
 func audit(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return looking(ctx, o.db, func(d *desk) (bool, error) {
 		r, err := d.rt.Audit(ctx, &toolruntime.AuditOptions{Progress: p.progress("auditing")})
 		if err != nil {
 			return false, err

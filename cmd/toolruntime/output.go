@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,11 @@ type printer struct {
 // print writes v, or the lines that stand for it on a terminal.
 func (p *printer) print(v any, lines func(w io.Writer)) {
 	if !p.json {
-		lines(p.out)
+		var text bytes.Buffer
+		lines(&text)
+		if _, err := p.out.Write(text.Bytes()); err != nil {
+			p.failed = &localError{err}
+		}
 		return
 	}
 	e := json.NewEncoder(p.out)

@@ -11,7 +11,7 @@ import (
 )
 
 const getEvent = `-- name: GetEvent :one
-SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest FROM outbox WHERE operation_pk = ?1
+SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane FROM outbox WHERE operation_pk = ?1
 `
 
 // GetEvent returns an operation's event.
@@ -29,31 +29,68 @@ func (q *Queries) GetEvent(ctx context.Context, operationPk int64) (Outbox, erro
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.RowDigest,
+		&i.NextAttemptAt,
+		&i.Lane,
 	)
 	return i, err
+}
+
+const insertAttempt = `-- name: InsertAttempt :execrows
+INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT DO NOTHING
+`
+
+type InsertAttemptParams struct {
+	OperationPK int64
+	Attempt     int64
+	WorkerID    string
+	StartedAt   int64
+	EndedAt     int64
+	Outcome     string
+	RowDigest   []byte
+}
+
+// InsertAttempt records how an attempt has ended, unless that is known.
+func (q *Queries) InsertAttempt(ctx context.Context, arg InsertAttemptParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, insertAttempt,
+		arg.OperationPK,
+		arg.Attempt,
+		arg.WorkerID,
+		arg.StartedAt,
+		arg.EndedAt,
+		arg.Outcome,
+		arg.RowDigest,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const insertEvent = `-- name: InsertEvent :exec
 INSERT INTO outbox (
     operation_pk, event_id, payload_json, state, lease_owner, lease_until,
-    attempt_count, created_at, updated_at, row_digest
+    attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6,
-    ?7, ?8, ?9, ?10
+    ?7, ?8, ?9, ?10, ?11, ?12
 )
 `
 
 type InsertEventParams struct {
-	OperationPK  int64
-	EventID      string
-	PayloadJSON  string
-	State        string
-	LeaseOwner   sql.NullString
-	LeaseUntil   sql.NullInt64
-	AttemptCount int64
-	CreatedAt    int64
-	UpdatedAt    int64
-	RowDigest    []byte
+	OperationPK   int64
+	EventID       string
+	PayloadJSON   string
+	State         string
+	LeaseOwner    sql.NullString
+	LeaseUntil    sql.NullInt64
+	AttemptCount  int64
+	CreatedAt     int64
+	UpdatedAt     int64
+	RowDigest     []byte
+	NextAttemptAt int64
+	Lane          string
 }
 
 // InsertEvent puts an operation's event into the outbox.
@@ -69,12 +106,131 @@ func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error 
 		arg.CreatedAt,
 		arg.UpdatedAt,
 		arg.RowDigest,
+		arg.NextAttemptAt,
+		arg.Lane,
 	)
 	return err
 }
 
+const listAttempts = `-- name: ListAttempts :many
+SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest FROM attempts WHERE operation_pk = ?1 ORDER BY attempt
+`
+
+// ListAttempts returns an operation's attempts that have ended, in order.
+func (q *Queries) ListAttempts(ctx context.Context, operationPk int64) ([]Attempt, error) {
+	rows, err := q.db.QueryContext(ctx, listAttempts, operationPk)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Attempt{}
+	for rows.Next() {
+		var i Attempt
+		if err := rows.Scan(
+			&i.OperationPK,
+			&i.Attempt,
+			&i.WorkerID,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.Outcome,
+			&i.RowDigest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listDueInLane = `-- name: ListDueInLane :many
+SELECT operation_pk FROM outbox
+WHERE state IN ('pending', 'processing') AND lane = ?1 AND next_attempt_at <= ?2
+ORDER BY next_attempt_at, operation_pk LIMIT CAST(?3 AS BIGINT)
+`
+
+type ListDueInLaneParams struct {
+	Lane string
+	Now  int64
+	Page int64
+}
+
+// ListDueInLane lists the operations of a lane that may be claimed, the one that
+// has waited longest first.
+func (q *Queries) ListDueInLane(ctx context.Context, arg ListDueInLaneParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, listDueInLane, arg.Lane, arg.Now, arg.Page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var operation_pk int64
+		if err := rows.Scan(&operation_pk); err != nil {
+			return nil, err
+		}
+		items = append(items, operation_pk)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrphanAttempts = `-- name: ListOrphanAttempts :many
+SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest FROM attempts
+WHERE attempts.operation_pk > ?1
+    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = attempts.operation_pk)
+ORDER BY attempts.operation_pk LIMIT CAST(?2 AS BIGINT)
+`
+
+type ListOrphanAttemptsParams struct {
+	AfterPK int64
+	Page    int64
+}
+
+// ListOrphanAttempts is a page of attempts after a key that have no operation.
+func (q *Queries) ListOrphanAttempts(ctx context.Context, arg ListOrphanAttemptsParams) ([]Attempt, error) {
+	rows, err := q.db.QueryContext(ctx, listOrphanAttempts, arg.AfterPK, arg.Page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Attempt{}
+	for rows.Next() {
+		var i Attempt
+		if err := rows.Scan(
+			&i.OperationPK,
+			&i.Attempt,
+			&i.WorkerID,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.Outcome,
+			&i.RowDigest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listOrphanEvents = `-- name: ListOrphanEvents :many
-SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest FROM outbox
+SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane FROM outbox
 WHERE outbox.operation_pk > ?1
     AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = outbox.operation_pk)
 ORDER BY outbox.operation_pk LIMIT CAST(?2 AS BIGINT)
@@ -106,6 +262,8 @@ func (q *Queries) ListOrphanEvents(ctx context.Context, arg ListOrphanEventsPara
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.RowDigest,
+			&i.NextAttemptAt,
+			&i.Lane,
 		); err != nil {
 			return nil, err
 		}
@@ -123,22 +281,24 @@ func (q *Queries) ListOrphanEvents(ctx context.Context, arg ListOrphanEventsPara
 const moveEvent = `-- name: MoveEvent :execrows
 UPDATE outbox
 SET state = ?1, lease_owner = ?2, lease_until = ?3,
-    attempt_count = ?4, updated_at = ?5, row_digest = ?6
-WHERE operation_pk = ?7 AND state = ?8 AND attempt_count = ?9
-    AND row_digest = ?10
+    attempt_count = ?4, updated_at = ?5, row_digest = ?6,
+    next_attempt_at = ?7
+WHERE operation_pk = ?8 AND state = ?9 AND attempt_count = ?10
+    AND row_digest = ?11
 `
 
 type MoveEventParams struct {
-	State        string
-	LeaseOwner   sql.NullString
-	LeaseUntil   sql.NullInt64
-	AttemptCount int64
-	UpdatedAt    int64
-	RowDigest    []byte
-	OperationPK  int64
-	FromState    string
-	Fence        int64
-	FromDigest   []byte
+	State         string
+	LeaseOwner    sql.NullString
+	LeaseUntil    sql.NullInt64
+	AttemptCount  int64
+	UpdatedAt     int64
+	RowDigest     []byte
+	NextAttemptAt int64
+	OperationPK   int64
+	FromState     string
+	Fence         int64
+	FromDigest    []byte
 }
 
 // MoveEvent changes an event's state, if it is still in the state and under the
@@ -151,6 +311,7 @@ func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, er
 		arg.AttemptCount,
 		arg.UpdatedAt,
 		arg.RowDigest,
+		arg.NextAttemptAt,
 		arg.OperationPK,
 		arg.FromState,
 		arg.Fence,
@@ -160,4 +321,18 @@ func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, er
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const nextLane = `-- name: NextLane :one
+SELECT lane FROM outbox
+WHERE state IN ('pending', 'processing') AND lane > ?1
+ORDER BY lane LIMIT 1
+`
+
+// NextLane returns the lane after a given one that has open events.
+func (q *Queries) NextLane(ctx context.Context, after string) (string, error) {
+	row := q.db.QueryRowContext(ctx, nextLane, after)
+	var lane string
+	err := row.Scan(&lane)
+	return lane, err
 }

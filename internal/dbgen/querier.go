@@ -14,8 +14,32 @@ type Querier interface {
 	// CopyOperation inserts an operation of another ledger under its key there,
 	// which its event's payload binds.
 	CopyOperation(ctx context.Context, arg CopyOperationParams) error
+	// CountInReview counts what waits for a person, by tool and reason.
+	CountInReview(ctx context.Context) ([]CountInReviewRow, error)
+	// CountOpenEvents counts what is not done, by lane and state.
+	CountOpenEvents(ctx context.Context) ([]CountOpenEventsRow, error)
 	// CountRows counts the five tables of the contract.
 	CountRows(ctx context.Context) (CountRowsRow, error)
+	// CountScope counts what holds a scope: an operation, or a tombstone.
+	CountScope(ctx context.Context, arg CountScopeParams) (int64, error)
+	// DeleteAttempts removes the attempts of an operation that is pruned.
+	DeleteAttempts(ctx context.Context, operationPk int64) (int64, error)
+	// DeleteCallBindings removes the call identities that go with an operation.
+	DeleteCallBindings(ctx context.Context, statusRef string) (int64, error)
+	// DeleteDownstreamReceipt removes the observed receipt of an operation that is pruned.
+	DeleteDownstreamReceipt(ctx context.Context, arg DeleteDownstreamReceiptParams) (int64, error)
+	// DeleteEvent removes the event of an operation that is pruned, if it is as the
+	// caller has read it.
+	DeleteEvent(ctx context.Context, arg DeleteEventParams) (int64, error)
+	// DeleteLocalReceipt removes the accepted receipt of an operation that is pruned.
+	DeleteLocalReceipt(ctx context.Context, operationPk int64) (int64, error)
+	// DeleteOperation removes an operation that has ended, if it is as the caller has
+	// read it. The newest one stays: SQLite would give its key to the next.
+	DeleteOperation(ctx context.Context, arg DeleteOperationParams) (int64, error)
+	// DeleteRejectedReceipt removes the rejected answer to an operation that is pruned.
+	DeleteRejectedReceipt(ctx context.Context, operationPk int64) (int64, error)
+	// DeleteResolutions removes the decisions on an operation that is pruned.
+	DeleteResolutions(ctx context.Context, operationPk int64) (int64, error)
 	// GetCallFingerprint returns what a call identity is bound to.
 	GetCallFingerprint(ctx context.Context, arg GetCallFingerprintParams) (string, error)
 	// GetDownstreamReceipt returns the receipt that was observed for a scope.
@@ -32,6 +56,12 @@ type Querier interface {
 	GetOperationByScope(ctx context.Context, arg GetOperationByScopeParams) (Operation, error)
 	// GetRejectedReceipt returns the answer that put an operation in review.
 	GetRejectedReceipt(ctx context.Context, operationPk int64) (RejectedReceipt, error)
+	// GetTombstoneByRef returns the tombstone of a public name.
+	GetTombstoneByRef(ctx context.Context, statusRef string) (Tombstone, error)
+	// GetTombstoneByScope returns the tombstone of a scope.
+	GetTombstoneByScope(ctx context.Context, arg GetTombstoneByScopeParams) (Tombstone, error)
+	// InsertAttempt records how an attempt has ended, unless that is known.
+	InsertAttempt(ctx context.Context, arg InsertAttemptParams) (int64, error)
 	// InsertCallBinding binds a call identity, unless it is bound already.
 	InsertCallBinding(ctx context.Context, arg InsertCallBindingParams) (int64, error)
 	// InsertDownstreamReceipt records a receipt as observed, unless the scope has one.
@@ -47,14 +77,29 @@ type Querier interface {
 	InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error)
 	// InsertRejectedReceipt keeps an answer that broke the output contract.
 	InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) error
+	// InsertResolution records what a person has decided.
+	InsertResolution(ctx context.Context, arg InsertResolutionParams) error
+	// InsertTombstone takes a scope for good, unless it has a tombstone.
+	InsertTombstone(ctx context.Context, arg InsertTombstoneParams) (int64, error)
+	// ListAges is a page of what says whether an operation may be pruned.
+	ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesRow, error)
+	// ListAttempts returns an operation's attempts that have ended, in order.
+	ListAttempts(ctx context.Context, operationPk int64) ([]Attempt, error)
 	// ListCallBindings is a page of call identities after a given one, in key order.
 	ListCallBindings(ctx context.Context, arg ListCallBindingsParams) ([]CallBinding, error)
 	// ListDownstreamReceipts is a page of observed receipts after a key.
 	ListDownstreamReceipts(ctx context.Context, arg ListDownstreamReceiptsParams) ([]DownstreamReceipt, error)
+	// ListDueInLane lists the operations of a lane that may be claimed, the one that
+	// has waited longest first.
+	ListDueInLane(ctx context.Context, arg ListDueInLaneParams) ([]int64, error)
+	// ListInReview is a page of operations after a key that wait for a person.
+	ListInReview(ctx context.Context, arg ListInReviewParams) ([]Operation, error)
 	// ListMetadata returns what the ledger says of itself.
 	ListMetadata(ctx context.Context) ([]RuntimeMetadatum, error)
 	// ListOperations is a page of operations after a key.
 	ListOperations(ctx context.Context, arg ListOperationsParams) ([]Operation, error)
+	// ListOrphanAttempts is a page of attempts after a key that have no operation.
+	ListOrphanAttempts(ctx context.Context, arg ListOrphanAttemptsParams) ([]Attempt, error)
 	// ListOrphanEvents is a page of events after a key that have no operation.
 	ListOrphanEvents(ctx context.Context, arg ListOrphanEventsParams) ([]Outbox, error)
 	// ListOrphanLocalReceipts is a page of accepted receipts after a key that have
@@ -63,12 +108,28 @@ type Querier interface {
 	// ListOrphanRejectedReceipts is a page of rejected answers after a key that have
 	// no operation.
 	ListOrphanRejectedReceipts(ctx context.Context, arg ListOrphanRejectedReceiptsParams) ([]RejectedReceipt, error)
+	// ListOrphanResolutions is a page of decisions after a key that have no operation.
+	ListOrphanResolutions(ctx context.Context, arg ListOrphanResolutionsParams) ([]Resolution, error)
+	// ListPausedTools returns the tools that workers leave alone.
+	ListPausedTools(ctx context.Context) ([]PausedTool, error)
+	// ListResolutions returns what was decided about an operation, in order.
+	ListResolutions(ctx context.Context, operationPk int64) ([]Resolution, error)
+	// ListTombstones is a page of tombstones after a public name.
+	ListTombstones(ctx context.Context, arg ListTombstonesParams) ([]Tombstone, error)
 	// MoveEvent changes an event's state, if it is still in the state and under the
 	// fence (attempt_count) that the caller has read.
 	MoveEvent(ctx context.Context, arg MoveEventParams) (int64, error)
 	// MoveOperation changes an operation's state, if it still is in the state and
 	// at the update that the caller has read.
 	MoveOperation(ctx context.Context, arg MoveOperationParams) (int64, error)
+	// NewestOperation returns the largest key of an operation, or 0.
+	NewestOperation(ctx context.Context) (int64, error)
+	// NextLane returns the lane after a given one that has open events.
+	NextLane(ctx context.Context, after string) (string, error)
+	// PauseTool takes a tool away from the workers, unless it is.
+	PauseTool(ctx context.Context, arg PauseToolParams) (int64, error)
+	// ResumeTool gives a tool back to the workers.
+	ResumeTool(ctx context.Context, toolName string) (int64, error)
 }
 
 var _ Querier = (*Queries)(nil)

@@ -21,6 +21,9 @@ const SchemaVersion = "toolruntime-ledger-v1"
 // it must not keep the Querier.
 type Unit func(ctx context.Context, q dbgen.Querier) error
 
+// A UnitWith is a Unit with the connection that its transaction is on.
+type UnitWith func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) error
+
 // An Engine runs units on a database. Its methods are safe for concurrent use.
 type Engine interface {
 	// Write runs unit in a transaction that sees one state of the database and
@@ -36,6 +39,10 @@ type Engine interface {
 	// ctx is obeyed until the unit's turn has come, and not after: a unit sees a
 	// context that is never cancelled, so no transaction is left half done.
 	Write(ctx context.Context, unit Unit) error
+
+	// WriteWith is Write for a unit that runs statements of the host's too, on tx.
+	// It shares its transaction with nobody.
+	WriteWith(ctx context.Context, unit UnitWith) error
 
 	// Read runs queries that need no common snapshot.
 	Read(ctx context.Context, unit Unit) error

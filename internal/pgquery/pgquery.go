@@ -165,3 +165,72 @@ func (s *Queries) MoveOperation(ctx context.Context, arg dbgen.MoveOperationPara
 	v, err := s.q.MoveOperation(ctx, postgres.MoveOperationParams(arg))
 	return v, s.classify(err)
 }
+
+func (s *Queries) InsertAttempt(ctx context.Context, arg dbgen.InsertAttemptParams) (int64, error) {
+	v, err := s.q.InsertAttempt(ctx, postgres.InsertAttemptParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) ListAttempts(ctx context.Context, operationPK int64) ([]dbgen.Attempt, error) {
+	rows, err := s.q.ListAttempts(ctx, operationPK)
+	return list(rows, func(r postgres.Attempt) dbgen.Attempt { return dbgen.Attempt(r) }, s.classify(err))
+}
+
+func (s *Queries) ListDueInLane(ctx context.Context, arg dbgen.ListDueInLaneParams) ([]int64, error) {
+	v, err := s.q.ListDueInLane(ctx, postgres.ListDueInLaneParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) ListOrphanAttempts(ctx context.Context, arg dbgen.ListOrphanAttemptsParams) ([]dbgen.Attempt, error) {
+	rows, err := s.q.ListOrphanAttempts(ctx, postgres.ListOrphanAttemptsParams(arg))
+	return list(rows, func(r postgres.Attempt) dbgen.Attempt { return dbgen.Attempt(r) }, s.classify(err))
+}
+
+func (s *Queries) NextLane(ctx context.Context, after string) (string, error) {
+	v, err := s.q.NextLane(ctx, after)
+	return v, s.classify(err)
+}
+
+func (s *Queries) CountInReview(ctx context.Context) ([]dbgen.CountInReviewRow, error) {
+	rows, err := s.q.CountInReview(ctx)
+	return list(rows, func(r postgres.CountInReviewRow) dbgen.CountInReviewRow { return dbgen.CountInReviewRow(r) }, s.classify(err))
+}
+
+func (s *Queries) CountOpenEvents(ctx context.Context) ([]dbgen.CountOpenEventsRow, error) {
+	rows, err := s.q.CountOpenEvents(ctx)
+	return list(rows, func(r postgres.CountOpenEventsRow) dbgen.CountOpenEventsRow { return dbgen.CountOpenEventsRow(r) }, s.classify(err))
+}
+
+func (s *Queries) InsertResolution(ctx context.Context, arg dbgen.InsertResolutionParams) error {
+	return s.classify(s.q.InsertResolution(ctx, postgres.InsertResolutionParams(arg)))
+}
+
+func (s *Queries) ListInReview(ctx context.Context, arg dbgen.ListInReviewParams) ([]dbgen.Operation, error) {
+	rows, err := s.q.ListInReview(ctx, postgres.ListInReviewParams(arg))
+	return list(rows, func(r postgres.Operation) dbgen.Operation { return dbgen.Operation(r) }, s.classify(err))
+}
+
+func (s *Queries) ListOrphanResolutions(ctx context.Context, arg dbgen.ListOrphanResolutionsParams) ([]dbgen.Resolution, error) {
+	rows, err := s.q.ListOrphanResolutions(ctx, postgres.ListOrphanResolutionsParams(arg))
+	return list(rows, func(r postgres.Resolution) dbgen.Resolution { return dbgen.Resolution(r) }, s.classify(err))
+}
+
+func (s *Queries) ListPausedTools(ctx context.Context) ([]dbgen.PausedTool, error) {
+	rows, err := s.q.ListPausedTools(ctx)
+	return list(rows, func(r postgres.PausedTool) dbgen.PausedTool { return dbgen.PausedTool(r) }, s.classify(err))
+}
+
+func (s *Queries) ListResolutions(ctx context.Context, operationPK int64) ([]dbgen.Resolution, error) {
+	rows, err := s.q.ListResolutions(ctx, operationPK)
+	return list(rows, func(r postgres.Resolution) dbgen.Resolution { return dbgen.Resolution(r) }, s.classify(err))
+}
+
+func (s *Queries) PauseTool(ctx context.Context, arg dbgen.PauseToolParams) (int64, error) {
+	v, err := s.q.PauseTool(ctx, postgres.PauseToolParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) ResumeTool(ctx context.Context, toolName string) (int64, error) {
+	v, err := s.q.ResumeTool(ctx, toolName)
+	return v, s.classify(err)
+}

@@ -7,9 +7,10 @@
 // decimal digits and "e"; NULL is "n". An auditor can recompute it with a few
 // lines in any language.
 //
-// Not covered are the keys that the database assigns: operation_pk in
-// operations, which the event's payload binds, and downstream_pk, to which
-// nothing refers.
+// Not covered are the keys that the database assigns (operation_pk in operations,
+// which the event's payload binds, and downstream_pk, to which nothing refers),
+// and in an event what follows from other columns: its lane, and when it is due
+// while it is not waiting for a next attempt.
 package rowdigest
 
 import (
@@ -83,7 +84,23 @@ func Event(e dbgen.Outbox) []byte {
 	return start("outbox").
 		integer(e.OperationPK).texts(e.EventID, e.PayloadJSON, e.State).
 		nullText(e.LeaseOwner).nullInteger(e.LeaseUntil).
-		integer(e.AttemptCount).integer(e.CreatedAt).integer(e.UpdatedAt).sum()
+		integer(e.AttemptCount).integer(e.CreatedAt).integer(e.UpdatedAt).due(e).sum()
+}
+
+// due adds when a waiting event is due. A zero is left out, so that digests from
+// before the column fit.
+func (r row) due(e dbgen.Outbox) row {
+	if e.State != "pending" || e.NextAttemptAt == 0 {
+		return r
+	}
+	return r.integer(e.NextAttemptAt)
+}
+
+// Attempt is the digest of a row of attempts.
+func Attempt(a dbgen.Attempt) []byte {
+	return start("attempts").
+		integer(a.OperationPK).integer(a.Attempt).text(a.WorkerID).
+		integer(a.StartedAt).integer(a.EndedAt).text(a.Outcome).sum()
 }
 
 // DownstreamReceipt is the digest of a row of downstream_receipts.
@@ -104,6 +121,17 @@ func LocalReceipt(r dbgen.LocalReceipt) []byte {
 		integer(r.ReconciledAt).sum()
 }
 
+// Resolution is the digest of a row of resolutions.
+func Resolution(r dbgen.Resolution) []byte {
+	return start("resolutions").
+		integer(r.OperationPK).integer(r.Seq).texts(r.Decision, r.Actor, r.Reason).integer(r.DecidedAt).sum()
+}
+
+// PausedTool is the digest of a row of paused_tools.
+func PausedTool(p dbgen.PausedTool) []byte {
+	return start("paused_tools").texts(p.ToolName, p.Actor, p.Reason).integer(p.PausedAt).sum()
+}
+
 // RejectedReceipt is the digest of a row of rejected_receipts.
 func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
 	return start("rejected_receipts").
@@ -111,4 +139,11 @@ func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
 		texts(r.ReceiptID, r.DownstreamRequestID, r.ResultText, r.ProducerRevision, r.ResourceRevision,
 			r.ObservedAt, r.Violation).
 		integer(r.RecordedAt).sum()
+}
+
+// Tombstone is the digest of a row of tombstones.
+func Tombstone(t dbgen.Tombstone) []byte {
+	return start("tombstones").
+		texts(t.TenantID, t.SubjectID, t.ToolName, t.IdempotencyKey, t.StatusRef, t.State, t.RequestSha256).
+		integer(t.CreatedAt).integer(t.CompletedAt).integer(t.PrunedAt).sum()
 }

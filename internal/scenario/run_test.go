@@ -64,7 +64,7 @@ func TestGoodSetsPass(t *testing.T) {
 
 // beyondSets are the codes that no case set can reach: its orders stay paid,
 // and its two tools keep their contract. TestMemory has them.
-var beyondSets = []toolresult.Code{toolresult.BusinessRuleViolation, toolresult.OutputContractViolation}
+var beyondSets = []toolresult.Code{toolresult.BusinessRuleViolation, toolresult.OutputContractViolation, toolresult.IdempotencyKeyExpired}
 
 func TestContractSetCoversTheCatalogue(t *testing.T) {
 	seen := map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 )
@@ -27,6 +28,11 @@ const isolation = "REPEATABLE READ"
 
 // Write implements [engine.Engine].
 func (e *pgEngine) Write(ctx context.Context, unit engine.Unit) error {
+	return e.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, _ dbgen.DBTX) error { return unit(ctx, q) })
+}
+
+// WriteWith implements [engine.Engine].
+func (e *pgEngine) WriteWith(ctx context.Context, unit engine.UnitWith) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
@@ -113,13 +119,13 @@ func (l *lostAnswer) Error() string { return "the answer to a commit was lost" }
 
 // transact runs unit in a transaction of its own. From its turn on, nothing but
 // a network that has gone dead cuts it short.
-func (e *pgEngine) transact(ctx context.Context, unit engine.Unit) error {
+func (e *pgEngine) transact(ctx context.Context, unit engine.UnitWith) error {
 	return e.with(ctx, func(conn *sql.Conn) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.limit)
 		defer cancel()
 		tx, err := begin(ctx, conn)
 		if err == nil {
-			err = call(ctx, unit, pgquery.New(conn, classify))
+			err = call(ctx, unit, conn)
 		}
 		if err == nil {
 			return commit(ctx, conn, tx)
@@ -136,13 +142,13 @@ func (e *pgEngine) transact(ctx context.Context, unit engine.Unit) error {
 }
 
 // call runs a unit's body; a panic is the unit's own failure.
-func call(ctx context.Context, unit engine.Unit, q *pgquery.Queries) (err error) {
+func call(ctx context.Context, unit engine.UnitWith, conn *sql.Conn) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	return unit(ctx, q)
+	return unit(ctx, pgquery.New(conn, classify), conn)
 }
 
 // A transaction is what the server calls it: an id that is unique on a timeline,

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/db"
@@ -15,9 +16,10 @@ import (
 // legacyTables are those of persistent-tool-runtime-v3, children first.
 var legacyTables = []string{"local_receipts", "outbox", "downstream_receipts", "operations", "call_bindings", "runtime_metadata"}
 
-// adopt moves a v3 database's rows into the ledger's tables, which makeTables
-// makes, and returns how many. It runs inside the migration's transaction.
-func adopt(ctx context.Context, conn *sql.Conn, makeTables func() error) (rows int64, err error) {
+// adopt moves a v3 database's rows into the ledger's tables, which first makes
+// and rest brings up to date, and returns how many. It runs inside the
+// migration's transaction.
+func adopt(ctx context.Context, conn *sql.Conn, first, rest func() error) (rows int64, err error) {
 	before, err := countLegacy(ctx, conn)
 	if err != nil {
 		return 0, err
@@ -27,10 +29,13 @@ func adopt(ctx context.Context, conn *sql.Conn, makeTables func() error) (rows i
 			return 0, err
 		}
 	}
-	if err := makeTables(); err != nil {
+	if err := first(); err != nil {
 		return 0, err
 	}
 	if _, err := conn.ExecContext(ctx, db.AdoptV3); err != nil {
+		return 0, err
+	}
+	if err := rest(); err != nil {
 		return 0, err
 	}
 	if err := addEvidence(ctx, conn); err != nil {
@@ -114,16 +119,20 @@ func addOperationEvidence(ctx context.Context, conn *sql.Conn, q *dbgen.Queries,
 	if err := update(ctx, conn, "UPDATE operations SET row_digest = ? WHERE operation_pk = ?", rowdigest.Operation(o), o.OperationPK); err != nil {
 		return err
 	}
-	// Evidence that v3 left incomplete stays so: the audit reports it.
-	if e, err := q.GetEvent(ctx, o.OperationPK); err == nil {
-		if err := update(ctx, conn, "UPDATE outbox SET row_digest = ? WHERE operation_pk = ?", rowdigest.Event(e), o.OperationPK); err != nil {
-			return err
-		}
+	// Rows that v3 has lost stay so: the audit reports it.
+	e, err := q.GetEvent(ctx, o.OperationPK)
+	if err == nil {
+		err = update(ctx, conn, "UPDATE outbox SET row_digest = ? WHERE operation_pk = ?", rowdigest.Event(e), o.OperationPK)
 	}
-	if r, err := q.GetLocalReceipt(ctx, o.OperationPK); err == nil {
-		if err := update(ctx, conn, "UPDATE local_receipts SET row_digest = ? WHERE operation_pk = ?", rowdigest.LocalReceipt(r), o.OperationPK); err != nil {
-			return err
-		}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	r, err := q.GetLocalReceipt(ctx, o.OperationPK)
+	if err == nil {
+		err = update(ctx, conn, "UPDATE local_receipts SET row_digest = ? WHERE operation_pk = ?", rowdigest.LocalReceipt(r), o.OperationPK)
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
 	}
 	first := toolresult.Call{ExecutionContext: toolresult.ExecutionContext{
 		Provider: o.FirstProvider, APIFamily: o.FirstAPIFamily, ResponseID: o.FirstResponseID, CallID: o.FirstCallID}}

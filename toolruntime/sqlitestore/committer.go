@@ -27,6 +27,7 @@ type committer struct {
 	conn    *sql.Conn
 	queries *dbgen.Queries
 	wait    time.Duration // how long another process may hold the database
+	log     *logGuard     // or nil
 
 	lead  chan struct{} // holds one token: the right to use conn
 	mu    sync.Mutex
@@ -35,10 +36,11 @@ type committer struct {
 }
 
 type pending struct {
-	ctx  context.Context
-	unit engine.Unit
-	done chan struct{} // closed when err is final
-	err  error
+	ctx   context.Context
+	unit  engine.UnitWith
+	alone bool          // shares its commit with nobody
+	done  chan struct{} // closed when err is final
+	err   error
 }
 
 func newCommitter(conn *sql.Conn, wait time.Duration) *committer {
@@ -49,11 +51,11 @@ func newCommitter(conn *sql.Conn, wait time.Duration) *committer {
 
 // write runs unit and returns after its commit. Cancelling ctx takes a unit out
 // of the queue; a unit whose turn has come runs to its end.
-func (c *committer) write(ctx context.Context, unit engine.Unit) error {
+func (c *committer) write(ctx context.Context, unit engine.UnitWith, alone bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p := &pending{ctx: ctx, unit: unit, done: make(chan struct{})}
+	p := &pending{ctx: ctx, unit: unit, alone: alone, done: make(chan struct{})}
 	c.mu.Lock()
 	if c.shut {
 		c.mu.Unlock()
@@ -79,6 +81,7 @@ func (c *committer) await(ctx context.Context, p *pending) error {
 			return p.err
 		case <-c.lead:
 			c.run(c.take())
+			c.bound()
 			c.lead <- struct{}{}
 		case <-cancelled:
 			if c.withdraw(p) {
@@ -92,7 +95,13 @@ func (c *committer) await(ctx context.Context, p *pending) error {
 func (c *committer) take() []*pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(c.queue), maxBatch)
+	n := 0
+	for n < min(len(c.queue), maxBatch) && !c.queue[n].alone {
+		n++
+	}
+	if n == 0 && len(c.queue) > 0 {
+		n = 1 // it stands alone
+	}
 	batch := c.queue[:n:n]
 	c.queue = c.queue[n:]
 	return batch
@@ -199,7 +208,7 @@ func (c *committer) call(p *pending) (err error) {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	return classify(p.unit(context.WithoutCancel(p.ctx), c.queries))
+	return classify(p.unit(context.WithoutCancel(p.ctx), c.queries, c.conn))
 }
 
 // begin opens a transaction, waiting for other processes up to the limit, and

@@ -4,7 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -38,6 +42,21 @@ func classify(err error) error {
 	return &engine.Error{Kind: kind, Code: "sqlite " + strconv.Itoa(int(e.ExtendedCode)), Cause: err}
 }
 
+// fileError gives an error of the file system its kind. Its text, which has the
+// path, is not repeated.
+func fileError(err error) error {
+	kind := engine.ErrCannotOpen
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		kind = engine.ErrFull
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		kind = engine.ErrReadOnly
+	}
+	return &engine.Error{Kind: kind, Cause: err}
+}
+
 // A classified connection gives the errors of statements their kinds where they
 // occur, so that a transaction sees them, and not only its caller.
 type classified struct{ *sql.Conn }
@@ -45,4 +64,25 @@ type classified struct{ *sql.Conn }
 func (c classified) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	r, err := c.Conn.ExecContext(ctx, query, args...)
 	return r, classify(err)
+}
+
+// readOnly tells a ledger that cannot be written from one that cannot be opened:
+// SQLite says of both that it cannot open a file, when that is the write-ahead
+// log beside the ledger.
+func readOnly(path string, err error) error {
+	err = classify(err)
+	if !errors.Is(err, engine.ErrCannotOpen) {
+		return err
+	}
+	f, fileErr := os.OpenFile(path, os.O_RDWR, 0)
+	if fileErr == nil {
+		_ = f.Close()
+		if f, fileErr = os.CreateTemp(filepath.Dir(path), ".probe.*.tmp"); fileErr == nil {
+			_ = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if fileErr = fileError(fileErr); errors.Is(fileErr, engine.ErrReadOnly) {
+		return fileErr
+	}
+	return err
 }

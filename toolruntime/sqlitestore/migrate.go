@@ -41,7 +41,7 @@ func Migrate(ctx context.Context, path string, opts *Options) (Migration, error)
 	}
 	m, err := migrate(ctx, path, wait)
 	if err != nil {
-		return Migration{}, fmt.Errorf("sqlitestore: migrate: %w", classify(err))
+		return Migration{}, fmt.Errorf("sqlitestore: migrate: %w", readOnly(path, err))
 	}
 	return m, nil
 }
@@ -189,7 +189,11 @@ func migrate(ctx context.Context, path string, wait time.Duration) (m Migration,
 	}
 	m = Migration{From: state.name, To: engine.SchemaVersion, Applied: []string{}}
 	if state.legacy {
-		m.Adopted, err = adopt(ctx, conn, func() error { return apply(ctx, conn, ms, state.version, &m) })
+		// The rows come in under the first schema, which is theirs but for the
+		// evidence, and take part in all that follows.
+		m.Adopted, err = adopt(ctx, conn,
+			func() error { return apply(ctx, conn, ms[:1], 0, &m) },
+			func() error { return apply(ctx, conn, ms, ms[0].Version, &m) })
 	} else {
 		err = apply(ctx, conn, ms, state.version, &m)
 	}
@@ -239,7 +243,7 @@ SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM goose_db_version);`
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return &engine.Error{Kind: engine.ErrCannotOpen, Cause: err}
+		return fileError(err)
 	}
 	return f.Close()
 }

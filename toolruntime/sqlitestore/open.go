@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -38,6 +39,10 @@ type Options struct {
 	// another implementation. Without it Open makes the schema of a new file and
 	// refuses an old one unchanged. A newer ledger is always refused.
 	Migrate bool
+	// ReadOnly opens a ledger that there is, to look at it: for an audit, which
+	// then sees the file as it is and changes nothing. Every write fails with
+	// ErrReadOnly.
+	ReadOnly bool
 }
 
 // Open opens the ledger in the file at path, and makes it when there is none in
@@ -51,9 +56,14 @@ func Open(ctx context.Context, path string, opts *Options) (*toolruntime.Store, 
 	if err != nil {
 		return nil, fmt.Errorf("sqlitestore: open: %w", err)
 	}
-	e, err := open(ctx, path, wait, opts != nil && opts.Migrate)
+	var e *sqliteEngine
+	if opts != nil && opts.ReadOnly {
+		e, err = openReadOnly(ctx, path, wait)
+	} else {
+		e, err = open(ctx, path, wait, opts != nil && opts.Migrate)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("sqlitestore: open: %w", classify(err))
+		return nil, fmt.Errorf("sqlitestore: open: %w", readOnly(path, err))
 	}
 	return toolruntime.NewStore(e), nil
 }
@@ -85,10 +95,12 @@ type sqliteEngine struct {
 	wait    time.Duration
 	writeDB *sql.DB
 	readDB  *sql.DB
-	writer  *committer
+	writer  *committer // nil when read-only
+	reading *connector
 	readers chan reader
 	opened  int // readers
 
+	shut    atomic.Bool
 	closing sync.Once
 	closed  error
 }
@@ -102,37 +114,80 @@ func open(ctx context.Context, path string, wait time.Duration, allowed bool) (_
 	if err := prepare(ctx, path, wait, allowed); err != nil {
 		return nil, err
 	}
-	e := &sqliteEngine{
-		path: path, wait: wait,
-		writeDB: sql.OpenDB(writerConnector(path, min(wait, writerPoll))),
-		readDB:  sql.OpenDB(readerConnector(path, wait)),
-	}
+	e := &sqliteEngine{path: path, wait: wait, reading: readerConnector(path, wait)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}()
+	e.writeDB = sql.OpenDB(writerConnector(path, min(wait, writerPoll)))
 	conn, err := e.writeDB.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	e.writer = newCommitter(conn, wait)
+	e.writer.log = newLogGuard(path, logLimit)
+	return e, e.openReaders(ctx)
+}
+
+// openReadOnly opens a ledger of this version without being able to change it.
+func openReadOnly(ctx context.Context, path string, wait time.Duration) (_ *sqliteEngine, err error) {
+	ms, err := migrations()
+	if err != nil {
+		return nil, err
+	}
+	state, err := peek(ctx, path, wait, ms)
+	if err != nil {
+		return nil, err
+	}
+	if !state.current(ms) {
+		return nil, &engine.SchemaError{Found: state.name, Hint: or(state.refuse, "run `toolruntime migrate`")}
+	}
+	e := &sqliteEngine{path: path, wait: wait, reading: readOnlyConnector(path, wait)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	return e, e.openReaders(ctx)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func (e *sqliteEngine) openReaders(ctx context.Context) error {
+	e.readDB = sql.OpenDB(e.reading)
 	n := max(4, runtime.GOMAXPROCS(0))
 	e.readers = make(chan reader, n)
 	for range n {
 		conn, err := e.readDB.Conn(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.readers <- reader{conn, dbgen.New(conn)}
 		e.opened++
 	}
-	return e, nil
+	return nil
 }
 
 // Write implements [engine.Engine].
 func (e *sqliteEngine) Write(ctx context.Context, unit engine.Unit) error {
-	return e.writer.write(ctx, unit)
+	if e.writer == nil {
+		return &engine.Error{Kind: engine.ErrReadOnly}
+	}
+	return e.writer.write(ctx, func(ctx context.Context, q dbgen.Querier, _ dbgen.DBTX) error { return unit(ctx, q) }, false)
+}
+
+// WriteWith implements [engine.Engine].
+func (e *sqliteEngine) WriteWith(ctx context.Context, unit engine.UnitWith) error {
+	if e.writer == nil {
+		return &engine.Error{Kind: engine.ErrReadOnly}
+	}
+	return e.writer.write(ctx, unit, true)
 }
 
 // Read implements [engine.Engine]. Waiting for a connection obeys ctx; the
@@ -157,7 +212,10 @@ func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
 // Snapshot implements [engine.Engine], on a connection of its own that is
 // closed afterwards.
 func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, engine.Snapshot) error) (err error) {
-	db := sql.OpenDB(readerConnector(e.path, e.wait))
+	if e.shut.Load() {
+		return engine.ErrClosed
+	}
+	db := sql.OpenDB(e.reading)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -177,6 +235,7 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, 
 // Close implements [engine.Engine]. It waits for the units that are running.
 func (e *sqliteEngine) Close() error {
 	e.closing.Do(func() {
+		e.shut.Store(true)
 		var errs []error
 		if e.writer != nil {
 			errs = append(errs, e.writer.close())
@@ -188,7 +247,11 @@ func (e *sqliteEngine) Close() error {
 		if e.readers != nil {
 			close(e.readers)
 		}
-		errs = append(errs, e.readDB.Close(), e.writeDB.Close())
+		for _, db := range []*sql.DB{e.readDB, e.writeDB} {
+			if db != nil {
+				errs = append(errs, db.Close())
+			}
+		}
 		e.closed = classify(errors.Join(errs...))
 	})
 	return e.closed
@@ -218,6 +281,16 @@ func readerConnector(path string, wait time.Duration) *connector {
 	return newConnector(path, wait, url.Values{"_query_only": {"on"}, "_cache_size": {"-16384"}})
 }
 
+// readOnlyConnector takes the file as it is.
+func readOnlyConnector(path string, wait time.Duration) *connector {
+	c := newConnector(path, wait, url.Values{"mode": {"ro"}, "_query_only": {"on"}, "_cache_size": {"-16384"}})
+	c.driver.ConnectHook = func(c *sqlite3.SQLiteConn) error {
+		_, err := c.Exec(settings, nil)
+		return err
+	}
+	return c
+}
+
 func newConnector(path string, wait time.Duration, v url.Values) *connector {
 	v.Set("_synchronous", "FULL")
 	v.Set("_foreign_keys", "on")
@@ -230,7 +303,7 @@ func newConnector(path string, wait time.Duration, v url.Values) *connector {
 }
 
 func dsn(path string, v url.Values) string {
-	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + v.Encode()
+	return "file:" + (&url.URL{Path: filepath.Clean(path)}).EscapedPath() + "?" + v.Encode()
 }
 
 func verify(c *sqlite3.SQLiteConn) error {

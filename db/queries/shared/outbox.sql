@@ -2,10 +2,10 @@
 -- InsertEvent puts an operation's event into the outbox.
 INSERT INTO outbox (
     operation_pk, event_id, payload_json, state, lease_owner, lease_until,
-    attempt_count, created_at, updated_at, row_digest
+    attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
 ) VALUES (
     @operation_pk, @event_id, @payload_json, @state, @lease_owner, @lease_until,
-    @attempt_count, @created_at, @updated_at, @row_digest
+    @attempt_count, @created_at, @updated_at, @row_digest, @next_attempt_at, @lane
 );
 
 -- name: GetEvent :one
@@ -17,9 +17,23 @@ SELECT * FROM outbox WHERE operation_pk = @operation_pk;
 -- fence (attempt_count) that the caller has read.
 UPDATE outbox
 SET state = @state, lease_owner = @lease_owner, lease_until = @lease_until,
-    attempt_count = @attempt_count, updated_at = @updated_at, row_digest = @row_digest
+    attempt_count = @attempt_count, updated_at = @updated_at, row_digest = @row_digest,
+    next_attempt_at = @next_attempt_at
 WHERE operation_pk = @operation_pk AND state = @from_state AND attempt_count = @fence
     AND row_digest = @from_digest;
+
+-- name: NextLane :one
+-- NextLane returns the lane after a given one that has open events.
+SELECT lane FROM outbox
+WHERE state IN ('pending', 'processing') AND lane > @after
+ORDER BY lane LIMIT 1;
+
+-- name: ListDueInLane :many
+-- ListDueInLane lists the operations of a lane that may be claimed, the one that
+-- has waited longest first.
+SELECT operation_pk FROM outbox
+WHERE state IN ('pending', 'processing') AND lane = @lane AND next_attempt_at <= @now
+ORDER BY next_attempt_at, operation_pk LIMIT CAST(@page AS BIGINT);
 
 -- name: ListOrphanEvents :many
 -- ListOrphanEvents is a page of events after a key that have no operation.
@@ -27,3 +41,20 @@ SELECT * FROM outbox
 WHERE outbox.operation_pk > @after_pk
     AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = outbox.operation_pk)
 ORDER BY outbox.operation_pk LIMIT CAST(@page AS BIGINT);
+
+-- name: InsertAttempt :execrows
+-- InsertAttempt records how an attempt has ended, unless that is known.
+INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
+VALUES (@operation_pk, @attempt, @worker_id, @started_at, @ended_at, @outcome, @row_digest)
+ON CONFLICT DO NOTHING;
+
+-- name: ListAttempts :many
+-- ListAttempts returns an operation's attempts that have ended, in order.
+SELECT * FROM attempts WHERE operation_pk = @operation_pk ORDER BY attempt;
+
+-- name: ListOrphanAttempts :many
+-- ListOrphanAttempts is a page of attempts after a key that have no operation.
+SELECT * FROM attempts
+WHERE attempts.operation_pk > @after_pk
+    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = attempts.operation_pk)
+ORDER BY attempts.operation_pk LIMIT CAST(@page AS BIGINT);

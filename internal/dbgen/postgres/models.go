@@ -8,6 +8,16 @@ import (
 	"database/sql"
 )
 
+type Attempt struct {
+	OperationPK int64
+	Attempt     int64
+	WorkerID    string
+	StartedAt   int64
+	EndedAt     int64
+	Outcome     string
+	RowDigest   []byte
+}
+
 type CallBinding struct {
 	TenantID          string
 	SubjectID         string
@@ -88,16 +98,26 @@ type Operation struct {
 }
 
 type Outbox struct {
-	OperationPK  int64
-	EventID      string
-	PayloadJSON  string
-	State        string
-	LeaseOwner   sql.NullString
-	LeaseUntil   sql.NullInt64
-	AttemptCount int64
-	CreatedAt    int64
-	UpdatedAt    int64
-	RowDigest    []byte
+	OperationPK   int64
+	EventID       string
+	PayloadJSON   string
+	State         string
+	LeaseOwner    sql.NullString
+	LeaseUntil    sql.NullInt64
+	AttemptCount  int64
+	CreatedAt     int64
+	UpdatedAt     int64
+	RowDigest     []byte
+	NextAttemptAt int64
+	Lane          string
+}
+
+type PausedTool struct {
+	ToolName  string
+	Actor     string
+	Reason    string
+	PausedAt  int64
+	RowDigest []byte
 }
 
 type RejectedReceipt struct {
@@ -114,7 +134,31 @@ type RejectedReceipt struct {
 	RowDigest           []byte
 }
 
+type Resolution struct {
+	OperationPK int64
+	Seq         int64
+	Decision    string
+	Actor       string
+	Reason      string
+	DecidedAt   int64
+	RowDigest   []byte
+}
+
 type RuntimeMetadatum struct {
 	MetadataKey   string
 	MetadataValue string
+}
+
+type Tombstone struct {
+	TenantID       string
+	SubjectID      string
+	ToolName       string
+	IdempotencyKey string
+	StatusRef      string
+	State          string
+	RequestSha256  string
+	CreatedAt      int64
+	CompletedAt    int64
+	PrunedAt       int64
+	RowDigest      []byte
 }

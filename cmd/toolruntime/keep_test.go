@@ -1,0 +1,51 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestKeep backs up a ledger, prunes it, and shows what is left in both.
+func TestKeep(t *testing.T) {
+	folder := t.TempDir()
+	db, copied := filepath.Join(folder, "ledger.sqlite3"), filepath.Join(folder, "copy.sqlite3")
+	must := func(args ...string) map[string]any {
+		t.Helper()
+		exit, stdout, stderr := runCLI(t, args...)
+		if exit != exitPass {
+			t.Fatalf("%q: exit %d, %s", args, exit, stderr)
+		}
+		return object(t, stdout)
+	}
+	ref, _ := must("dispatch", "--db", db, "--fixture", caseFile)["status_ref"].(string)
+	if ref == "" {
+		h := must("stats", "--db", db)
+		t.Fatalf("no status_ref: %v", h)
+	}
+	if r := must("backup", "--db", db, "--to", copied); r["audit"].(map[string]any)["passed"] != true {
+		t.Errorf("%v", r)
+	}
+	if exit, _, stderr := runCLI(t, "backup", "--db", db, "--to", copied); exit != exitError || !strings.Contains(stderr, "INVALID_VALUE") {
+		t.Errorf("a second backup: exit %d, %s", exit, stderr)
+	}
+	// It is the newest, and so it stays.
+	if r := must("prune", "--db", copied, "--older-than", "1h", "--dry-run"); r["pruned"] != 0.0 || r["dry_run"] != true {
+		t.Errorf("%v", r)
+	}
+	if r := must("prune", "--db", copied, "--older-than", "1h"); r["pruned"] != 0.0 {
+		t.Errorf("%v", r)
+	}
+	for _, args := range [][]string{
+		{"prune", "--db", db},
+		{"prune", "--db", db, "--older-than", "1m"},
+		{"prune", "--db", db, "--older-than", "1h", "--state", "pending"},
+		{"backup", "--db", db},
+		{"backup", "--db", filepath.Join(folder, "missing"), "--to", filepath.Join(folder, "x")},
+		{"backup", "--db", "postgres://localhost/x", "--to", filepath.Join(folder, "x")},
+	} {
+		if exit, stdout, _ := runCLI(t, args...); exit != exitError || stdout != "" {
+			t.Errorf("%q: exit %d, %s", args, exit, stdout)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/scenario"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/toolruntime"
+)
+
+// operating are the commands of who looks after a running ledger.
+func operating() []command {
+	return []command{
+		{
+			name: "show", args: "--db FILE --status-ref REF",
+			summary: "print an operation's whole life",
+			detail: `Prints when and by whom an operation was approved, every attempt and how it
+ended, what people have decided, and how it stands.`,
+			example: `toolruntime show --db refunds.sqlite3 --status-ref status_0123456789abcdef0123456789abcdef`,
+			flags:   (*options).withRef,
+			run:     show,
+		},
+		{
+			name: "review list", args: "--db FILE",
+			summary: "list the operations that wait for a person",
+			detail:  `Lists the operations in review, the oldest first. Exit code 1 means that there are some.`,
+			example: `toolruntime review list --db refunds.sqlite3`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.common(f)
+				f.IntVar(&o.limit, "limit", 100, "at most `N` operations")
+			},
+			run: reviewList,
+		},
+		{
+			name: "review resolve", args: "--db FILE --status-ref REF --decision WHAT --actor WHO --reason WHY [--receipt FILE]",
+			summary: "record what a person has found out about an operation",
+			detail: `Ends the review of an operation. The decision is one of
+  confirmed_done      it has happened; --receipt says how, and is the answer from now on
+  confirmed_not_done  nothing has happened, and nothing shall
+  try_again           nothing has happened, and it shall be attempted again
+  abandoned           nobody will find out
+It is stored forever and is final. The receipt is a JSON object with receipt_id,
+request_id, data, and optionally resource_revision and observed_at.`,
+			example: `toolruntime review resolve --db refunds.sqlite3 --status-ref status_0123456789abcdef0123456789abcdef \
+    --decision confirmed_not_done --actor dana --reason "the bank has no such refund"`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.withRef(f)
+				o.withActor(f)
+				f.StringVar(&o.decision, "decision", "", "`what` was found out")
+				f.StringVar(&o.receipt, "receipt", "", "`file` with the receipt of confirmed_done")
+			},
+			run: reviewResolve,
+		},
+		{
+			name: "redrive", args: "--db FILE --actor WHO --reason WHY [--tool NAME] [--limit N] [--stagger D]",
+			summary: "let operations be attempted again that certainly did nothing",
+			detail: `Gives operations back to the workers that are in review with TOOL_ERROR: of them
+it is certain that nothing was done. Those whose outcome is unknown are left
+alone; resolve them first.`,
+			example: `toolruntime redrive --db refunds.sqlite3 --tool create_refund_draft --limit 50 --stagger 2s --actor dana --reason "the bank is back"`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.common(f)
+				o.withActor(f)
+				f.StringVar(&o.tool, "tool", "", "only the tool of this `name`")
+				f.IntVar(&o.limit, "limit", 100, "at most `N` operations")
+				f.DurationVar(&o.stagger, "stagger", time.Second, "`time` between one and the next")
+			},
+			run: redrive,
+		},
+		{
+			name: "pause", args: "--db FILE --tool NAME --actor WHO --reason WHY",
+			summary: "take a tool away from all workers",
+			detail:  `Workers claim no operation of a paused tool; what runs goes on.`,
+			example: `toolruntime pause --db refunds.sqlite3 --tool create_refund_draft --actor dana --reason "the bank has called"`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.common(f)
+				o.withActor(f)
+				f.StringVar(&o.tool, "tool", "", "`name` of the tool")
+			},
+			run: pause,
+		},
+		{
+			name: "resume", args: "--db FILE --tool NAME",
+			summary: "give a paused tool back to the workers",
+			example: `toolruntime resume --db refunds.sqlite3 --tool create_refund_draft`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.common(f)
+				f.StringVar(&o.tool, "tool", "", "`name` of the tool")
+			},
+			run: resume,
+		},
+		{
+			name: "stats", args: "--db FILE",
+			summary: "print the backlog by tool",
+			detail:  `Prints what waits, what is leased and what is in review, and since when.`,
+			example: `toolruntime stats --db refunds.sqlite3`,
+			flags:   (*options).common,
+			run:     stats,
+		},
+	}
+}
+
+func (o *options) withRef(f *flag.FlagSet) {
+	o.common(f)
+	f.StringVar(&o.statusRef, "status-ref", "", "status_`ref` of the operation")
+}
+
+func (o *options) withActor(f *flag.FlagSet) {
+	f.StringVar(&o.actor, "actor", "", "`who` decides")
+	f.StringVar(&o.reason, "reason", "", "`why`")
+}
+
+func show(ctx context.Context, o *options, p *printer) (bool, error) {
+	return looking(ctx, o.db, func(d *desk) (bool, error) {
+		h, err := d.rt.History(ctx, o.statusRef)
+		if err != nil {
+			return false, err
+		}
+		p.print(struct {
+			Gate scenario.Gate `json:"gate"`
+			*toolruntime.History
+		}{gate(true), h}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s  %s  %s %s\n", h.StatusRef, h.Tool, h.State, h.Reason)
+			for _, m := range h.Moments {
+				fmt.Fprintf(w, "%s  %s\n", toolresult.FormatTime(m.At), moment(m))
+			}
+		})
+		return true, nil
+	})
+}
+
+// moment is a line of a timeline.
+func moment(m toolruntime.Moment) string {
+	s := m.What
+	switch m.What {
+	case "accepted":
+		if m.Who != "" { // of one that was pruned nobody knows any more
+			s += ", approved by " + m.Who
+		}
+	case "attempt":
+		s += fmt.Sprintf(" %d by %s: %s after %ds", m.Attempt, m.Who, m.How, m.Until-m.At)
+	case "running":
+		s += fmt.Sprintf(" attempt %d by %s, leased until %s", m.Attempt, m.Who, toolresult.FormatTime(m.Until))
+	case "waiting":
+		s += ", due at " + toolresult.FormatTime(m.Until)
+	case "resolved":
+		s += fmt.Sprintf(" by %s: %s (%s)", m.Who, m.How, m.Why)
+	}
+	return s
+}
+
+func reviewList(ctx context.Context, o *options, p *printer) (bool, error) {
+	return looking(ctx, o.db, func(d *desk) (bool, error) {
+		if o.limit < 1 {
+			return false, &toolresult.InputError{Field: "limit", Rule: "must be at least 1"}
+		}
+		items, err := d.rt.Review(ctx, "", o.limit)
+		if err != nil {
+			return false, err
+		}
+		pass := len(items) == 0
+		p.print(struct {
+			Gate  scenario.Gate      `json:"gate"`
+			Items []toolruntime.Item `json:"items"`
+		}{gate(pass), items}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s  %d operations wait for a person\n", gate(pass), len(items))
+			for _, i := range items {
+				fmt.Fprintf(w, "%s  %s  %s  %d attempts  since %s\n", i.StatusRef, i.Tool, i.Reason, i.Attempts, toolresult.FormatTime(i.Since))
+			}
+		})
+		return pass, nil
+	})
+}
+
+func reviewResolve(ctx context.Context, o *options, p *printer) (bool, error) {
+	return with(ctx, o.db, func(d *desk) (bool, error) {
+		v := toolruntime.Resolution{StatusRef: o.statusRef, Decision: toolruntime.Decision(o.decision), Actor: o.actor, Reason: o.reason}
+		if o.receipt != "" {
+			r, err := readReceipt(o.receipt)
+			if err != nil {
+				return false, err
+			}
+			v.Receipt = r
+		}
+		if err := d.rt.Resolve(ctx, v); err != nil {
+			return false, err
+		}
+		return show(ctx, o, p)
+	})
+}
+
+// readReceipt reads the evidence of confirmed_done.
+func readReceipt(path string) (*toolruntime.Receipt[json.RawMessage], error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	// Strict first: encoding/json takes the last of repeated fields.
+	if _, err := canonjson.Parse(data); err != nil {
+		return nil, &scenario.FixtureError{Problems: []string{"receipt: " + err.Error()}}
+	}
+	var v struct {
+		ReceiptID        string          `json:"receipt_id"`
+		RequestID        string          `json:"request_id"`
+		Data             json.RawMessage `json:"data"`
+		ResourceRevision string          `json:"resource_revision"`
+		ObservedAt       time.Time       `json:"observed_at"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, &scenario.FixtureError{Problems: []string{"receipt: is not an object with receipt_id, request_id, data, resource_revision and observed_at"}}
+	}
+	return &toolruntime.Receipt[json.RawMessage]{ID: v.ReceiptID, RequestID: v.RequestID, Data: v.Data,
+		ResourceRevision: v.ResourceRevision, ObservedAt: v.ObservedAt}, nil
+}
+
+func redrive(ctx context.Context, o *options, p *printer) (bool, error) {
+	return with(ctx, o.db, func(d *desk) (bool, error) {
+		refs, err := d.rt.Redrive(ctx, toolruntime.RedriveOptions{Tool: o.tool, Limit: o.limit, Stagger: o.stagger, Actor: o.actor, Reason: o.reason})
+		if err != nil {
+			return false, err
+		}
+		p.print(struct {
+			Gate     scenario.Gate `json:"gate"`
+			Redriven []string      `json:"redriven"`
+		}{gate(true), refs}, func(w io.Writer) {
+			fmt.Fprintf(w, "PASS  %d operations will be attempted again\n", len(refs))
+			for _, ref := range refs {
+				fmt.Fprintln(w, ref)
+			}
+		})
+		return true, nil
+	})
+}
+
+func pause(ctx context.Context, o *options, p *printer) (bool, error) {
+	return with(ctx, o.db, func(d *desk) (bool, error) {
+		if err := d.rt.Pause(ctx, o.tool, o.actor, o.reason); err != nil {
+			return false, err
+		}
+		return printStats(ctx, d, p)
+	})
+}
+
+func resume(ctx context.Context, o *options, p *printer) (bool, error) {
+	return with(ctx, o.db, func(d *desk) (bool, error) {
+		if err := d.rt.Resume(ctx, o.tool); err != nil {
+			return false, err
+		}
+		return printStats(ctx, d, p)
+	})
+}
+
+func stats(ctx context.Context, o *options, p *printer) (bool, error) {
+	return looking(ctx, o.db, func(d *desk) (bool, error) { return printStats(ctx, d, p) })
+}
+
+func printStats(ctx context.Context, d *desk, p *printer) (bool, error) {
+	st, err := d.rt.Stats(ctx)
+	if err != nil {
+		return false, err
+	}
+	p.print(struct {
+		Gate scenario.Gate `json:"gate"`
+		*toolruntime.Stats
+	}{gate(true), st}, func(w io.Writer) {
+		fmt.Fprintf(w, "%-32s %8s %10s %9s %8s\n", "tool", "pending", "processing", "in review", "unknown")
+		for _, t := range st.Tools {
+			name := t.Tool
+			if t.Paused {
+				name += " (paused)"
+			}
+			fmt.Fprintf(w, "%-32s %8d %10d %9d %8d\n", name, t.Pending, t.Processing, t.InReview, t.Unknown)
+		}
+	})
+	return true, nil
+}

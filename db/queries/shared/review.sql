@@ -1,0 +1,43 @@
+-- name: InsertResolution :exec
+-- InsertResolution records what a person has decided.
+INSERT INTO resolutions (operation_pk, seq, decision, actor, reason, decided_at, row_digest)
+VALUES (@operation_pk, @seq, @decision, @actor, @reason, @decided_at, @row_digest);
+
+-- name: ListResolutions :many
+-- ListResolutions returns what was decided about an operation, in order.
+SELECT * FROM resolutions WHERE operation_pk = @operation_pk ORDER BY seq;
+
+-- name: ListOrphanResolutions :many
+-- ListOrphanResolutions is a page of decisions after a key that have no operation.
+SELECT * FROM resolutions
+WHERE resolutions.operation_pk > @after_pk
+    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = resolutions.operation_pk)
+ORDER BY resolutions.operation_pk LIMIT CAST(@page AS BIGINT);
+
+-- name: ListInReview :many
+-- ListInReview is a page of operations after a key that wait for a person.
+SELECT * FROM operations WHERE state = 'in_review' AND operation_pk > @after_pk
+ORDER BY operation_pk LIMIT CAST(@page AS BIGINT);
+
+-- name: PauseTool :execrows
+-- PauseTool takes a tool away from the workers, unless it is.
+INSERT INTO paused_tools (tool_name, actor, reason, paused_at, row_digest)
+VALUES (@tool_name, @actor, @reason, @paused_at, @row_digest) ON CONFLICT DO NOTHING;
+
+-- name: ResumeTool :execrows
+-- ResumeTool gives a tool back to the workers.
+DELETE FROM paused_tools WHERE tool_name = @tool_name;
+
+-- name: ListPausedTools :many
+-- ListPausedTools returns the tools that workers leave alone.
+SELECT * FROM paused_tools ORDER BY tool_name;
+
+-- name: CountOpenEvents :many
+-- CountOpenEvents counts what is not done, by lane and state.
+SELECT lane, state, COUNT(*) AS events, CAST(MIN(created_at) AS BIGINT) AS oldest
+FROM outbox WHERE state IN ('pending', 'processing') GROUP BY lane, state ORDER BY lane, state;
+
+-- name: CountInReview :many
+-- CountInReview counts what waits for a person, by tool and reason.
+SELECT tool_name, reason, COUNT(*) AS operations, CAST(MIN(updated_at) AS BIGINT) AS oldest
+FROM operations WHERE state = 'in_review' GROUP BY tool_name, reason ORDER BY tool_name, reason;

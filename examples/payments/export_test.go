@@ -1,0 +1,4 @@
+package payments
+
+// Faults lists all faults.
+func Faults() []Fault { return faults }

@@ -1,0 +1,83 @@
+package pgquery
+
+import (
+	"context"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/dbgen/postgres"
+)
+
+func (s *Queries) CountScope(ctx context.Context, arg dbgen.CountScopeParams) (int64, error) {
+	v, err := s.q.CountScope(ctx, postgres.CountScopeParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteAttempts(ctx context.Context, operationPK int64) (int64, error) {
+	v, err := s.q.DeleteAttempts(ctx, operationPK)
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteCallBindings(ctx context.Context, statusRef string) (int64, error) {
+	v, err := s.q.DeleteCallBindings(ctx, statusRef)
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteDownstreamReceipt(ctx context.Context, arg dbgen.DeleteDownstreamReceiptParams) (int64, error) {
+	v, err := s.q.DeleteDownstreamReceipt(ctx, postgres.DeleteDownstreamReceiptParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteEvent(ctx context.Context, arg dbgen.DeleteEventParams) (int64, error) {
+	v, err := s.q.DeleteEvent(ctx, postgres.DeleteEventParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteLocalReceipt(ctx context.Context, operationPK int64) (int64, error) {
+	v, err := s.q.DeleteLocalReceipt(ctx, operationPK)
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteOperation(ctx context.Context, arg dbgen.DeleteOperationParams) (int64, error) {
+	v, err := s.q.DeleteOperation(ctx, postgres.DeleteOperationParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteRejectedReceipt(ctx context.Context, operationPK int64) (int64, error) {
+	v, err := s.q.DeleteRejectedReceipt(ctx, operationPK)
+	return v, s.classify(err)
+}
+
+func (s *Queries) DeleteResolutions(ctx context.Context, operationPK int64) (int64, error) {
+	v, err := s.q.DeleteResolutions(ctx, operationPK)
+	return v, s.classify(err)
+}
+
+func (s *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (dbgen.Tombstone, error) {
+	row, err := s.q.GetTombstoneByRef(ctx, statusRef)
+	return dbgen.Tombstone(row), s.classify(err)
+}
+
+func (s *Queries) GetTombstoneByScope(ctx context.Context, arg dbgen.GetTombstoneByScopeParams) (dbgen.Tombstone, error) {
+	row, err := s.q.GetTombstoneByScope(ctx, postgres.GetTombstoneByScopeParams(arg))
+	return dbgen.Tombstone(row), s.classify(err)
+}
+
+func (s *Queries) InsertTombstone(ctx context.Context, arg dbgen.InsertTombstoneParams) (int64, error) {
+	v, err := s.q.InsertTombstone(ctx, postgres.InsertTombstoneParams(arg))
+	return v, s.classify(err)
+}
+
+func (s *Queries) ListAges(ctx context.Context, arg dbgen.ListAgesParams) ([]dbgen.ListAgesRow, error) {
+	rows, err := s.q.ListAges(ctx, postgres.ListAgesParams(arg))
+	return list(rows, func(r postgres.ListAgesRow) dbgen.ListAgesRow { return dbgen.ListAgesRow(r) }, s.classify(err))
+}
+
+func (s *Queries) ListTombstones(ctx context.Context, arg dbgen.ListTombstonesParams) ([]dbgen.Tombstone, error) {
+	rows, err := s.q.ListTombstones(ctx, postgres.ListTombstonesParams(arg))
+	return list(rows, func(r postgres.Tombstone) dbgen.Tombstone { return dbgen.Tombstone(r) }, s.classify(err))
+}
+
+func (s *Queries) NewestOperation(ctx context.Context) (int64, error) {
+	v, err := s.q.NewestOperation(ctx)
+	return v, s.classify(err)
+}

@@ -1,0 +1,53 @@
+package toolruntime
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A NotDoneError is a handler's certain knowledge that its effect has not
+// happened and will not happen by itself. It is the only answer after which the
+// runtime runs a handler again without asking anybody. Any other error means
+// that the effect may have happened.
+type NotDoneError struct {
+	// Cause is for the log; it never reaches a model.
+	Cause error
+	// After is how long to wait before the next attempt, as the downstream has
+	// asked for; 0 leaves it to the runtime's backoff.
+	After time.Duration
+	// Final says that there must be no further attempt: the operation fails.
+	Final bool
+}
+
+func (e *NotDoneError) Error() string {
+	switch {
+	case e.Final:
+		return fmt.Sprintf("nothing was done, and nothing will be: %v", e.Cause)
+	case e.After > 0:
+		return fmt.Sprintf("nothing was done, try again after %v: %v", e.After, e.Cause)
+	}
+	return fmt.Sprintf("nothing was done, try again later: %v", e.Cause)
+}
+
+// AskAfter is After, as the runtime reads it from any handler's error.
+func (e *NotDoneError) AskAfter() time.Duration { return e.After }
+
+func (e *NotDoneError) Unwrap() error { return e.Cause }
+
+// RetryLater is a handler's answer that nothing was done, and that a later
+// attempt may succeed. after is what the downstream asked for, or 0.
+func RetryLater(after time.Duration, cause error) error {
+	return &NotDoneError{Cause: cause, After: after}
+}
+
+// GiveUp is a handler's answer that nothing was done, and that trying again
+// would not help: the operation fails for good.
+func GiveUp(cause error) error { return &NotDoneError{Cause: cause, Final: true} }
+
+// notDone returns what a handler knows, if it says that nothing was done.
+func notDone(err error) (*NotDoneError, bool) {
+	var e *NotDoneError
+	ok := errors.As(err, &e)
+	return e, ok
+}

@@ -1,0 +1,210 @@
+package toolruntime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// A Decision is a person's answer to "did it happen?".
+type Decision string
+
+// The decisions.
+const (
+	// ConfirmedDone: the effect has happened. The receipt is the evidence, and the
+	// answer from now on.
+	ConfirmedDone Decision = "confirmed_done"
+	// ConfirmedNotDone: nothing has happened, and nothing shall: it fails for good.
+	ConfirmedNotDone Decision = "confirmed_not_done"
+	// TryAgain: nothing has happened, and it shall be attempted again.
+	TryAgain Decision = "try_again"
+	// Abandoned: nobody will find out. It stays unknown for good.
+	Abandoned Decision = "abandoned"
+)
+
+// A Resolution ends the review of an operation. It is stored forever, and it is
+// final: another one is refused.
+type Resolution struct {
+	StatusRef string
+	Decision  Decision
+	Actor     string // who has decided: an identifier
+	Reason    string // why: at most 1,000 code points
+	// Receipt is the evidence of ConfirmedDone, as the downstream shows it.
+	Receipt *Receipt[json.RawMessage]
+}
+
+// ErrNotInReview says that an operation does not wait for a person: it never
+// did, or it was resolved already, and otherwise.
+var ErrNotInReview = errors.New("the operation is not in review")
+
+const maxReason = 1000
+
+// Resolve records what a person has found out about an operation in review, and
+// does it. Repeating a resolution changes nothing; a different one is refused
+// with [ErrNotInReview].
+func (rt *Runtime) Resolve(ctx context.Context, v Resolution) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	rec, err := rt.store.byRef(ctx, v.StatusRef, anybodys)
+	if err != nil {
+		return err
+	}
+	if rec == nil {
+		return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
+	}
+	s := settlement{record: rec, decision: v.Decision, actor: v.Actor, reason: v.Reason, now: rt.now()}
+	if v.Decision == ConfirmedDone {
+		e, err := rt.confirmed(rec, v.Receipt)
+		if err != nil {
+			return err
+		}
+		s.evidence = &e
+	}
+	if err := rt.store.resolve(ctx, s); err != nil {
+		return fmt.Errorf("toolruntime: resolve %s: %w", v.StatusRef, err)
+	}
+	rt.signal()
+	return nil
+}
+
+func (v Resolution) check() error {
+	switch v.Decision {
+	case ConfirmedDone, ConfirmedNotDone, TryAgain, Abandoned:
+	default:
+		return &toolresult.InputError{Field: "decision", Rule: "must be confirmed_done, confirmed_not_done, try_again or abandoned"}
+	}
+	if !toolresult.ValidStatusRef(v.StatusRef) {
+		return &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+	}
+	if (v.Receipt != nil) != (v.Decision == ConfirmedDone) {
+		return &toolresult.InputError{Field: "receipt", Rule: "goes with confirmed_done, and with nothing else"}
+	}
+	return checkActor(v.Actor, v.Reason)
+}
+
+func checkActor(actor, reason string) error {
+	if err := toolresult.CheckIdentifier("actor", actor); err != nil {
+		return err
+	}
+	return toolresult.CheckText("reason", reason, maxReason)
+}
+
+// confirmed turns a person's receipt into evidence, under the same contract as a
+// handler's.
+func (rt *Runtime) confirmed(rec *record, r *Receipt[json.RawMessage]) (toolresult.Evidence, error) {
+	t, ok := rt.tools[rec.operation.ToolName]
+	if !ok {
+		return toolresult.Evidence{}, &toolresult.InputError{Field: "tool", Rule: "is not registered here, so its output contract cannot be checked"}
+	}
+	b, err := toolresult.Bind(rec.owner(), rec.firstCall(), t.spec.Contract())
+	if err != nil || b.Contract() != rec.contract() {
+		return toolresult.Evidence{}, &ContractError{rec.statusRef(), "the tool's contract has other revisions now"}
+	}
+	o := observed{receiptID: r.ID, requestID: r.RequestID, resourceRevision: r.ResourceRevision, at: r.ObservedAt}
+	text, err := canonjson.Canonicalize(r.Data)
+	o.result, o.malformed = string(text), err
+	e := rt.evidence(t, o, rec.statusRef())
+	a := attempt{rt: rt, tool: t, bound: b}
+	if violation := a.violation(o, e); violation != "" {
+		return e, &toolresult.InputError{Field: "receipt", Rule: "breaks the output contract: " + violation}
+	}
+	return e, nil
+}
+
+// An Item is an operation that waits for a person.
+type Item struct {
+	StatusRef string          `json:"status_ref"`
+	Tool      string          `json:"tool"`
+	Reason    toolresult.Code `json:"reason"`
+	Attempts  int64           `json:"attempts"`
+	CreatedAt int64           `json:"created_at"` // Unix seconds
+	Since     int64           `json:"since"`      // Unix seconds
+}
+
+// Review lists operations in review, the oldest first, at most limit after the
+// operation that after names ("" for the first).
+func (rt *Runtime) Review(ctx context.Context, after string, limit int) ([]Item, error) {
+	return rt.store.review(ctx, after, limit)
+}
+
+// RedriveOptions of [Runtime.Redrive].
+type RedriveOptions struct {
+	Tool    string        // "" means every tool
+	Limit   int           // 0 means 100
+	Stagger time.Duration // between one and the next; 0 means 1 s
+	Actor   string
+	Reason  string
+}
+
+// Redrive lets operations be attempted again of which it is certain that nothing
+// was done: those that went into review with TOOL_ERROR. One whose outcome is
+// unknown must be resolved first. Key, operation and history stay. It returns the
+// operations that were redriven.
+func (rt *Runtime) Redrive(ctx context.Context, o RedriveOptions) ([]string, error) {
+	if err := checkActor(o.Actor, o.Reason); err != nil {
+		return nil, err
+	}
+	o.Limit, o.Stagger = or(o.Limit, 100), or(o.Stagger, time.Second)
+	if o.Limit < 1 || o.Stagger < 0 {
+		return nil, &toolresult.InputError{Field: "limit and stagger", Rule: "must not be negative"}
+	}
+	refs := []string{}
+	for after := ""; len(refs) < o.Limit; {
+		page, err := rt.Review(ctx, after, auditPage)
+		if err != nil {
+			return refs, err
+		}
+		for _, item := range page {
+			after = item.StatusRef
+			if item.Reason != toolresult.ToolError || o.Tool != "" && o.Tool != item.Tool || len(refs) == o.Limit {
+				continue
+			}
+			rec, err := rt.store.byRef(ctx, item.StatusRef, anybodys)
+			if err != nil {
+				return refs, err
+			}
+			now := rt.now()
+			err = rt.store.resolve(ctx, settlement{record: rec, decision: TryAgain, actor: o.Actor, reason: o.Reason,
+				now: now, notBefore: afterSeconds(now, time.Duration(len(refs))*o.Stagger)})
+			switch {
+			case errors.Is(err, ErrNotInReview): // somebody else was faster
+			case err != nil:
+				return refs, fmt.Errorf("toolruntime: redrive %s: %w", item.StatusRef, err)
+			default:
+				refs = append(refs, item.StatusRef)
+			}
+		}
+		if len(page) < auditPage {
+			break
+		}
+	}
+	rt.signal()
+	return refs, nil
+}
+
+// Pause takes a tool away from all workers of the ledger; what runs goes on.
+func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error {
+	if err := toolresult.CheckIdentifier("tool", tool); err != nil {
+		return err
+	}
+	if err := checkActor(actor, reason); err != nil {
+		return err
+	}
+	return rt.store.pause(ctx, tool, actor, reason, rt.now())
+}
+
+// Resume gives a paused tool back to the workers.
+func (rt *Runtime) Resume(ctx context.Context, tool string) error {
+	if err := toolresult.CheckIdentifier("tool", tool); err != nil {
+		return err
+	}
+	err := rt.store.resume(ctx, tool)
+	rt.signal()
+	return err
+}

@@ -1,0 +1,173 @@
+package toolruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// How an attempt that has no receipt ends. What is known is recorded whether or
+// not the caller still waits for it.
+
+const (
+	firstBackoff = time.Second
+	lastBackoff  = 5 * time.Minute
+)
+
+// backoff is how long an operation waits after its n-th attempt: exponential,
+// with jitter, so that what failed together does not come back together.
+func backoff(n int64) time.Duration {
+	d := lastBackoff
+	if shift := min(max(n-1, 0), 20); firstBackoff<<shift < lastBackoff {
+		d = firstBackoff << shift
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// afterSeconds is the time in whole seconds at which d from now has passed.
+func afterSeconds(now int64, d time.Duration) int64 {
+	return min(now+int64((d+time.Second-1)/time.Second), toolresult.MaxTime)
+}
+
+// note records that an attempt ends before its handler ran, so that nobody later
+// takes it for one that may have had its effect. The lease simply runs out. An
+// earlier attempt of which nobody knows stays what it is.
+func (a *attempt) note(ctx context.Context, how ending) error {
+	if a.uncertain {
+		how = endUnknown
+	}
+	return a.settle(ctx, "note", func(ctx context.Context, s *Store, now int64) error {
+		return s.note(ctx, a.claim.record, how, now)
+	})
+}
+
+// denied lets go of an operation whose effect is not allowed now. Outside of a
+// worker the lease simply runs out.
+func (a *attempt) denied(ctx context.Context) error {
+	if a.worker == nil {
+		return a.note(ctx, endDenied)
+	}
+	return a.settle(ctx, "release", func(ctx context.Context, s *Store, now int64) error {
+		if a.uncertain {
+			// An earlier attempt may have had its effect: that must stay known.
+			return s.postpone(ctx, a.claim.record, endUnknown, now, afterSeconds(now, backoff(a.claim.fence())))
+		}
+		return s.release(ctx, a.claim.record, endDenied, now, afterSeconds(now, backoff(a.claim.fence())))
+	})
+}
+
+// nothingDone ends an attempt of which the handler is certain that it did
+// nothing.
+func (a *attempt) nothingDone(ctx context.Context, e *NotDoneError) (Outcome, error) {
+	if a.uncertain && a.tool.effect != Transactional {
+		// This attempt did nothing, but an earlier one may have had the effect.
+		return a.unknown(ctx, e)
+	}
+	a.log(ctx, e)
+	if e.Final {
+		err := a.settle(ctx, "fail", func(ctx context.Context, s *Store, now int64) error {
+			return s.fail(ctx, a.claim.record, toolresult.ToolError, now)
+		})
+		if err == nil {
+			a.claim.operation.State, a.claim.operation.Reason = string(failed), string(toolresult.ToolError)
+		}
+		return NothingDone, err
+	}
+	wait := max(backoff(a.claim.fence()), e.After)
+	err := a.settle(ctx, "release", func(ctx context.Context, s *Store, now int64) error {
+		return s.release(ctx, a.claim.record, endNotDone, now, afterSeconds(now, wait))
+	})
+	if err == nil {
+		a.claim.operation.State = string(pending)
+	}
+	return NothingDone, err
+}
+
+// unknown leaves the operation to a later attempt, or to a person where the
+// effect must not be repeated.
+func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
+	if cause != nil {
+		a.log(ctx, cause)
+	}
+	how := endUnknown
+	if errors.Is(context.Cause(ctx), errDrained) {
+		how = endInterrupted
+	}
+	if a.tool.effect == Once {
+		return a.park(ctx, parking{reason: toolresult.OutcomeUnknown, ending: how})
+	}
+	wait := backoff(a.claim.fence())
+	// A downstream may have said when to ask again, whether nothing was done in
+	// this attempt or the request is still in flight there.
+	var hint interface{ AskAfter() time.Duration }
+	if errors.As(cause, &hint) {
+		wait = max(wait, hint.AskAfter())
+	}
+	if how == endInterrupted {
+		wait = 0
+	}
+	return OutcomeUnknown, a.settle(ctx, "postpone", func(ctx context.Context, s *Store, now int64) error {
+		return s.postpone(ctx, a.claim.record, how, now, afterSeconds(now, wait))
+	})
+}
+
+// reject keeps an answer that broke the contract after the effect may have
+// happened: as evidence, for a person, and never for a second run.
+func (a *attempt) reject(ctx context.Context, e toolresult.Evidence, violation string) (Outcome, error) {
+	e.Data = bounded(e.Data, canonjson.MaxBytes)
+	e.ReceiptID, e.RequestID = bounded(e.ReceiptID, maxReceiptID), bounded(e.RequestID, maxReceiptID)
+	e.ResourceRevision = bounded(e.ResourceRevision, 1024)
+	return a.park(ctx, parking{reason: toolresult.OutputContractViolation, rejected: &e,
+		violation: bounded(violation, 1024), ending: endRejected})
+}
+
+func (a *attempt) park(ctx context.Context, p parking) (Outcome, error) {
+	err := a.settle(ctx, "park", func(ctx context.Context, s *Store, now int64) error {
+		p.record, p.fence, p.now = a.claim.record, a.claim.fence(), now
+		return s.park(ctx, p)
+	})
+	if err == nil {
+		a.claim.operation.State, a.claim.operation.Reason = string(inReview), string(p.reason)
+	}
+	return OutcomeUnknown, err
+}
+
+// insist repeats a write while another process holds the database, until the
+// lease would be over: what has happened must not be forgotten because somebody
+// makes a copy.
+func (a *attempt) insist(write func() error) error {
+	limit, cancel := context.WithTimeout(context.Background(), DefaultLeaseSeconds*time.Second)
+	defer cancel()
+	for {
+		err := write()
+		if !errors.Is(err, ErrBusy) || limit.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (a *attempt) settle(ctx context.Context, what string, record func(context.Context, *Store, int64) error) error {
+	if err := a.insist(func() error { return record(context.WithoutCancel(ctx), a.rt.store, a.rt.now()) }); err != nil {
+		return fmt.Errorf("toolruntime: %s %s: %w", what, a.effect.StatusRef, err)
+	}
+	return nil
+}
+
+// log tells the operator what a handler said: no answer carries it.
+func (a *attempt) log(ctx context.Context, cause error) {
+	a.rt.log.WarnContext(ctx, "handler failed", "status_ref", a.effect.StatusRef, "tool", a.effect.Tool,
+		"attempt", a.effect.Attempt, "error", cause)
+}
+
+func bounded(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,126 @@
+package toolruntime
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// history reads the life of an operation in one snapshot; nil when there is none.
+func (s *Store) history(ctx context.Context, statusRef string) (h *History, err error) {
+	err = s.engine.Snapshot(ctx, func(ctx context.Context, q engine.Snapshot) error {
+		o, err := q.GetOperationByRef(ctx, statusRef)
+		if ok, err := found(err); err != nil {
+			return err
+		} else if !ok {
+			h, err = pruned(ctx, q, statusRef)
+			return err
+		}
+		r := &record{operation: o}
+		if err := r.readEvent(ctx, q); err != nil {
+			return err
+		}
+		attempts, err := q.ListAttempts(ctx, o.OperationPK)
+		if err != nil {
+			return err
+		}
+		resolutions, err := q.ListResolutions(ctx, o.OperationPK)
+		if err != nil {
+			return err
+		}
+		h = &History{StatusRef: o.StatusRef, Tool: o.ToolName, State: o.State, Reason: toolresult.Code(o.Reason)}
+		h.add(Moment{At: o.CreatedAt, What: "accepted", Who: o.ApproverID})
+		for _, a := range attempts {
+			for len(resolutions) > 0 && resolutions[0].Seq < a.Attempt {
+				h.resolved(resolutions[0])
+				resolutions = resolutions[1:]
+			}
+			h.add(Moment{At: a.StartedAt, What: "attempt", Attempt: a.Attempt, Until: a.EndedAt, Who: a.WorkerID, How: a.Outcome})
+		}
+		for _, v := range resolutions {
+			h.resolved(v)
+		}
+		h.standing(r, len(attempts) > 0 && attempts[len(attempts)-1].Attempt == r.fence())
+		return nil
+	})
+	return h, err
+}
+
+func (h *History) add(m Moment) { h.Moments = append(h.Moments, m) }
+
+func (h *History) resolved(v dbgen.Resolution) {
+	h.add(Moment{At: v.DecidedAt, What: "resolved", Who: v.Actor, How: v.Decision, Why: v.Reason})
+}
+
+// standing adds how the operation stands. told says that the last attempt has
+// ended, though the event may still be leased.
+func (h *History) standing(r *record, told bool) {
+	e := &r.event
+	switch r.state() {
+	case pending:
+		h.add(Moment{At: r.operation.UpdatedAt, What: "waiting", Until: e.NextAttemptAt})
+	case processing:
+		m := Moment{At: e.UpdatedAt, What: "running", Attempt: r.fence(), Until: e.LeaseUntil.Int64, Who: e.LeaseOwner.String}
+		if told {
+			m = Moment{At: e.UpdatedAt, What: "waiting", Until: e.LeaseUntil.Int64}
+		}
+		h.add(m)
+	default:
+		h.add(Moment{At: r.operation.UpdatedAt, What: r.operation.State})
+	}
+}
+
+func (s *Store) stats(ctx context.Context) (st *Stats, err error) {
+	tools := map[string]*ToolStats{}
+	of := func(tool string) *ToolStats {
+		if tools[tool] == nil {
+			tools[tool] = &ToolStats{Tool: tool}
+		}
+		return tools[tool]
+	}
+	err = s.engine.Snapshot(ctx, func(ctx context.Context, q engine.Snapshot) error {
+		open, err := q.CountOpenEvents(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range open {
+			if t := of(toolOf(row.Lane)); row.State == string(eventPending) {
+				t.Pending, t.OldestPending = t.Pending+row.Events, older(t.OldestPending, row.Oldest)
+			} else {
+				t.Processing, t.OldestRunning = t.Processing+row.Events, older(t.OldestRunning, row.Oldest)
+			}
+		}
+		review, err := q.CountInReview(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range review {
+			t := of(row.ToolName)
+			t.InReview, t.OldestInReview = t.InReview+row.Operations, older(t.OldestInReview, row.Oldest)
+			if row.Reason != string(toolresult.ToolError) {
+				t.Unknown += row.Operations
+			}
+		}
+		paused, err := q.ListPausedTools(ctx)
+		for _, p := range paused {
+			of(p.ToolName).Paused = true
+		}
+		return err
+	})
+	st = &Stats{Tools: []ToolStats{}}
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		st.Tools = append(st.Tools, *tools[name])
+	}
+	return st, err
+}
+
+func older(a, b int64) int64 {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}

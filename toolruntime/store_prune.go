@@ -1,0 +1,199 @@
+package toolruntime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// A pruning says which operations may go.
+type pruning struct {
+	tool   string // or "" for every one
+	states []string
+	before int64 // when it must have ended, or earlier
+	now    int64
+}
+
+func (p pruning) wants(tool, state string, completedAt int64, completed bool) bool {
+	return completed && completedAt <= p.before && slices.Contains(p.states, state) && (p.tool == "" || p.tool == tool)
+}
+
+const prunePage = 1000
+
+// prunable looks through a page of operations after a key, and returns those that
+// may be pruned. Nobody keeps an index for that: an operation ends after it was
+// accepted, so the first page that was accepted too late is the last.
+func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int64, last int64, more bool, err error) {
+	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		pks, last, more = nil, after, false
+		newest, err := q.NewestOperation(ctx)
+		if err != nil {
+			return err
+		}
+		page, err := q.ListAges(ctx, dbgen.ListAgesParams{AfterPK: after, Page: prunePage})
+		for _, o := range page {
+			last = o.OperationPK
+			more = more || o.CreatedAt <= p.before
+			if o.OperationPK < newest && p.wants(o.ToolName, o.State, o.CompletedAt.Int64, o.CompletedAt.Valid) {
+				pks = append(pks, o.OperationPK)
+			}
+		}
+		more = more && len(page) == prunePage
+		return err
+	})
+	return pks, last, more, err
+}
+
+// bury prunes operations in one transaction. It decides again by the rows that
+// are there: what has gone meanwhile is passed over, and what does not hold
+// together is named and stays.
+func (s *Store) bury(ctx context.Context, pks []int64, p pruning) (buried int64, damaged []string, err error) {
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		buried, damaged = 0, nil
+		newest, err := q.NewestOperation(ctx)
+		if err != nil {
+			return err
+		}
+		for _, pk := range pks {
+			o, err := q.GetOperation(ctx, pk)
+			there, err := found(err)
+			if err != nil {
+				return err
+			}
+			if !there || pk >= newest || !p.wants(o.ToolName, o.State, o.CompletedAt.Int64, o.CompletedAt.Valid) {
+				continue
+			}
+			r := &record{operation: o}
+			switch err := r.bury(ctx, q, p.now); {
+			case err == nil:
+				buried++
+			case errors.Is(err, errDamaged):
+				damaged = append(damaged, r.statusRef())
+			default:
+				return err
+			}
+		}
+		return nil
+	})
+	return buried, damaged, err
+}
+
+// errDamaged says that an operation is not as the runtime left it. A tombstone
+// would be evidence for something that nobody knows.
+var errDamaged = errors.New("the stored evidence does not hold together")
+
+func (r *record) bury(ctx context.Context, q dbgen.Querier, now int64) error {
+	switch err := r.readRest(ctx, q); {
+	case errors.Is(err, ErrContract):
+		return errDamaged
+	case err != nil:
+		return err
+	}
+	o := &r.operation
+	t := dbgen.Tombstone{TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
+		StatusRef: o.StatusRef, State: o.State, RequestSha256: o.RequestSha256,
+		CreatedAt: o.CreatedAt, CompletedAt: o.CompletedAt.Int64, PrunedAt: now}
+	if r.intact() != nil || len(checkReceipts(r, nil, nil)) > 0 || len(checkTombstoneRef(&t)) > 0 {
+		return errDamaged
+	}
+	t.RowDigest = rowdigest.Tombstone(t)
+	n, err := q.InsertTombstone(ctx, dbgen.InsertTombstoneParams(t))
+	if err != nil {
+		return err
+	}
+	if n != 1 {
+		return errDamaged // its scope has a tombstone, or its name
+	}
+	return r.remove(ctx, q)
+}
+
+// remove deletes r with all that belongs to it, children first, and counts: a
+// row more or less than what was read undoes the batch.
+func (r *record) remove(ctx context.Context, q dbgen.Querier) error {
+	o := &r.operation
+	const some = -1 // or none
+	count := func(there bool) int64 {
+		if there {
+			return 1
+		}
+		return 0
+	}
+	for _, d := range []struct {
+		want   int64
+		delete func() (int64, error)
+	}{
+		{some, func() (int64, error) { return q.DeleteAttempts(ctx, o.OperationPK) }},
+		{some, func() (int64, error) { return q.DeleteResolutions(ctx, o.OperationPK) }},
+		{some, func() (int64, error) { return q.DeleteRejectedReceipt(ctx, o.OperationPK) }},
+		{count(r.local != nil), func() (int64, error) { return q.DeleteLocalReceipt(ctx, o.OperationPK) }},
+		{count(r.downstream != nil), func() (int64, error) {
+			return q.DeleteDownstreamReceipt(ctx, dbgen.DeleteDownstreamReceiptParams{
+				TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey})
+		}},
+		{1, func() (int64, error) {
+			return q.DeleteEvent(ctx, dbgen.DeleteEventParams{OperationPK: o.OperationPK, RowDigest: r.event.RowDigest})
+		}},
+		{some, func() (int64, error) { return q.DeleteCallBindings(ctx, o.StatusRef) }},
+		{1, func() (int64, error) {
+			return q.DeleteOperation(ctx, dbgen.DeleteOperationParams{OperationPK: o.OperationPK, State: o.State, RowDigest: o.RowDigest})
+		}},
+	} {
+		n, err := d.delete()
+		if err != nil {
+			return err
+		}
+		if d.want != some && n != d.want {
+			return &ContractError{o.StatusRef, "it was changed while it was pruned"}
+		}
+	}
+	return nil
+}
+
+// checkTombstoneRef recomputes the public name of what was pruned.
+func checkTombstoneRef(t *dbgen.Tombstone) (fs findings) {
+	if t.StatusRef != toolresult.StatusRefOf(toolresult.EffectIdentity(t.TenantID, t.SubjectID, t.ToolName, t.IdempotencyKey, t.RequestSha256)) {
+		fs.add("AUDIT_TOMBSTONE", "a tombstone's status_ref does not match its scope and request")
+	}
+	return fs
+}
+
+// tombstones examines what remains of pruned operations.
+func (a *auditor) tombstones(ctx context.Context, s engine.Snapshot) (int, error) {
+	page, err := s.ListTombstones(ctx, dbgen.ListTombstonesParams{After: a.tombstone, Page: auditPage})
+	for _, t := range page {
+		a.tombstone = t.StatusRef
+		a.addAll(t.StatusRef, checkTombstoneRef(&t))
+		if !bytes.Equal(t.RowDigest, rowdigest.Tombstone(t)) {
+			a.add("AUDIT_ROW_DIGEST", t.StatusRef, "a tombstone's row does not fit its digest")
+		}
+		_, err := s.GetOperationByScope(ctx, dbgen.GetOperationByScopeParams{
+			TenantID: t.TenantID, SubjectID: t.SubjectID, ToolName: t.ToolName, IdempotencyKey: t.IdempotencyKey})
+		there, err := found(err)
+		if err != nil {
+			return 0, err
+		}
+		if there {
+			a.add("AUDIT_TOMBSTONE", t.StatusRef, "the scope of a pruned operation has an operation")
+		}
+	}
+	return len(page), err
+}
+
+// pruned is the history of an operation that is no more; nil when it never was.
+func pruned(ctx context.Context, q dbgen.Querier, statusRef string) (*History, error) {
+	t, err := q.GetTombstoneByRef(ctx, statusRef)
+	if ok, err := found(err); !ok {
+		return nil, err
+	}
+	h := &History{StatusRef: t.StatusRef, Tool: t.ToolName, State: t.State}
+	h.add(Moment{At: t.CreatedAt, What: "accepted"})
+	h.add(Moment{At: t.CompletedAt, What: t.State})
+	h.add(Moment{At: t.PrunedAt, What: "pruned"})
+	return h, nil
+}

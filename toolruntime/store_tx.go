@@ -1,0 +1,84 @@
+package toolruntime
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// Tx is the transaction of a transactional tool's handler, for statements on
+// tables of its own. It ends with the handler: it must not be kept, ended, or
+// used to touch the ledger.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// runTx has a transactional effect and records it, in one transaction: both
+// happen or neither does.
+// The handler runs under limited, its record under ctx.
+func (a *attempt) runTx(ctx, limited context.Context) (Outcome, error) {
+	if a.failure == AfterDownstreamCommit {
+		return "", &toolresult.InputError{Field: "failure", Rule: "cannot fall between the effect and the receipt of a transactional tool"}
+	}
+	var refusal error
+	done, err := a.rt.store.commitWith(ctx, a.claim.record, func(tx Tx) (toolresult.Evidence, error) {
+		answer, err := a.rt.guard(limited, func(ctx context.Context, e Effect, args string) (observed, error) {
+			return a.tool.runTx(ctx, tx, e, args)
+		}, a.effect, a.claim.arguments())
+		e := a.rt.evidence(a.tool, answer, a.effect.StatusRef)
+		if err == nil {
+			if violation := a.violation(answer, e); violation != "" {
+				err = GiveUp(fmt.Errorf("the output contract: %s", violation))
+			}
+		}
+		if err == nil {
+			err = limited.Err()
+		}
+		refusal = err
+		return e, err
+	}, a.rt.now)
+	switch {
+	case err == nil:
+		*a.claim.record = *done
+		return Succeeded, nil
+	case refusal == nil || errors.Is(err, ErrCommitUnknown):
+		return "", fmt.Errorf("toolruntime: commit %s: %w", a.effect.StatusRef, err)
+	}
+	// It was rolled back, whatever the handler says of it.
+	nothing, ok := notDone(refusal)
+	if !ok {
+		nothing = &NotDoneError{Cause: refusal}
+	}
+	return a.nothingDone(ctx, nothing)
+}
+
+// commitWith runs effect and accepts its receipt in one transaction, under the
+// fence of a claim. It shares its commit with nobody.
+func (s *Store) commitWith(ctx context.Context, c *record, effect func(Tx) (toolresult.Evidence, error), clock func() int64) (r *record, err error) {
+	fence := c.fence()
+	err = s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) error {
+		o, err := q.GetOperation(ctx, c.operation.OperationPK)
+		if err != nil {
+			return err
+		}
+		r = &record{operation: o}
+		if err := r.readEvent(ctx, q); err != nil {
+			return err
+		}
+		if err := r.mayEnd(fence); err != nil {
+			return err
+		}
+		e, err := effect(tx)
+		if err != nil {
+			return err
+		}
+		return r.end(ctx, q, commitment{record: r, evidence: &e, fence: fence, now: clock()})
+	})
+	return r, err
+}

@@ -1,0 +1,343 @@
+package toolruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// WorkOptions of [Runtime.Work]. The zero value is safe.
+type WorkOptions struct {
+	// WorkerID names the worker in the ledger; "" means the host's name, the
+	// process id and a random part.
+	WorkerID string
+	// Concurrency is how many handlers run at once; 0 means 8.
+	Concurrency int
+	// Lease is how long an operation stays a dead worker's; a living one renews
+	// it three times as often. 0 means 30 s; whole seconds.
+	Lease time.Duration
+	// Poll is how long an idle worker waits at most before it looks for work that
+	// another process has submitted; 0 means 2 s.
+	Poll time.Duration
+	// Drain is how long handlers may go on after the context has ended; then
+	// theirs ends too. 0 means 30 s.
+	Drain time.Duration
+	// MaxAttempts is after how many attempts an operation waits for a person; 0
+	// means 20. One that was interrupted by a drain does not count.
+	MaxAttempts int64
+	// MaxAge is for how long an operation is attempted after it was accepted; 0
+	// means 24 h.
+	MaxAge time.Duration
+}
+
+func (o *WorkOptions) complete() (*WorkOptions, error) {
+	c := WorkOptions{}
+	if o != nil {
+		c = *o
+	}
+	if c.WorkerID == "" {
+		host, _ := os.Hostname()
+		c.WorkerID = bounded(fmt.Sprintf("%.64s-%d-%08x", host, os.Getpid(), rand.Uint32()), 128)
+	}
+	c.Concurrency = or(c.Concurrency, 8)
+	c.Lease = or(c.Lease, DefaultLeaseSeconds*time.Second)
+	c.Poll = or(c.Poll, 2*time.Second)
+	c.Drain = or(c.Drain, 30*time.Second)
+	c.MaxAttempts = or(c.MaxAttempts, 20)
+	c.MaxAge = or(c.MaxAge, 24*time.Hour)
+	if err := toolresult.CheckWorkerID(c.WorkerID); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		name string
+		ok   bool
+	}{
+		{"concurrency", c.Concurrency > 0}, {"lease", c.Lease >= time.Second}, {"poll", c.Poll > 0},
+		{"drain", c.Drain > 0}, {"max attempts", c.MaxAttempts > 0}, {"max age", c.MaxAge > 0},
+	} {
+		if !f.ok {
+			return nil, &toolresult.InputError{Field: f.name, Rule: "is too small"}
+		}
+	}
+	return &c, nil
+}
+
+// A pace holds a tool to its limits.
+type pace struct {
+	running int
+	next    time.Time // when a handler may start again
+}
+
+// errDrained ends the context of a handler that has outlasted the drain.
+var errDrained = errors.New("the worker is shutting down")
+
+// A worker carries out due operations until its context ends.
+type worker struct {
+	*WorkOptions
+	rt    *Runtime
+	slots chan struct{}
+
+	mu     sync.Mutex
+	busy   map[int64]bool      // operations in hand
+	pace   map[string]*pace    // of the tools that have limits
+	broken map[int64]time.Time // operations that cannot be claimed, and until when to leave them alone
+}
+
+// Work claims operations that are due and carries them out, until ctx ends; then
+// it claims no more, lets the handlers that run finish within Drain, ends their
+// contexts, and returns nil. It takes turns between tools and tenants, renews
+// the leases of what it runs, retries what did nothing with exponential backoff,
+// asks about lost attempts before it repeats one, and puts in review what it may
+// not repeat or has tried for too long.
+//
+// A handler whose lease is lost has its context ended, and nothing that it says
+// afterwards is recorded. Any number of workers, in any number of processes, may
+// work on one ledger.
+func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
+	o, err := opts.complete()
+	if err != nil {
+		return err
+	}
+	w := &worker{WorkOptions: o, rt: rt, slots: make(chan struct{}, o.Concurrency),
+		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{}}
+	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var handlers sync.WaitGroup
+	w.loop(ctx, func(c candidate) {
+		handlers.Go(func() {
+			defer w.done(c)
+			w.handle(running, c.pk)
+		})
+	})
+	drained := time.AfterFunc(o.Drain, func() { stop(errDrained) })
+	defer drained.Stop()
+	handlers.Wait()
+	return nil
+}
+
+// loop starts due operations as long as there are slots for them.
+func (w *worker) loop(ctx context.Context, start func(candidate)) {
+	idle := time.Duration(0)
+	for cursor := ""; ctx.Err() == nil; {
+		free := w.free(ctx)
+		if free == 0 {
+			return
+		}
+		due, err := w.rt.store.due(ctx, cursor, w.rt.now(), free+w.inHand(), w.closed)
+		if err != nil && ctx.Err() == nil {
+			w.rt.log.WarnContext(ctx, "work: cannot look for due operations", "error", err)
+		}
+		started := 0
+		for _, c := range due {
+			if started < free && w.take(c) {
+				start(c)
+				started++
+				cursor = c.lane
+			}
+		}
+		if started > 0 {
+			idle = 0
+			continue
+		}
+		idle = min(max(2*idle, w.Poll/16), w.Poll)
+		w.wait(ctx, idle/2+rand.N(idle/2+1))
+	}
+}
+
+// free waits until there is a slot, and returns how many there are.
+func (w *worker) free(ctx context.Context) int {
+	select {
+	case w.slots <- struct{}{}:
+		<-w.slots
+		return cap(w.slots) - len(w.slots)
+	case <-ctx.Done():
+		return 0
+	}
+}
+
+// inHand is how many due operations may be passed over.
+func (w *worker) inHand() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.rt.clock()
+	maps.DeleteFunc(w.broken, func(_ int64, until time.Time) bool { return !now.Before(until) })
+	return len(w.busy) + len(w.broken)
+}
+
+// closed reports whether a tool's limits allow no handler now.
+func (w *worker) closed(tool string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.open(tool)
+}
+
+func (w *worker) open(tool string) bool {
+	t, p := w.rt.tools[tool], w.pace[tool]
+	if t == nil || p == nil {
+		return true
+	}
+	return (t.concurrent == 0 || p.running < t.concurrent) && (t.perSecond == 0 || !w.rt.clock().Before(p.next))
+}
+
+// take reserves a slot for an operation, unless it is in hand or broken, or its
+// tool is at its limits.
+func (w *worker) take(c candidate) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, tool := w.rt.clock(), toolOf(c.lane)
+	if until, ok := w.broken[c.pk]; ok && now.Before(until) {
+		return false
+	}
+	if w.busy[c.pk] || !w.open(tool) {
+		return false
+	}
+	w.busy[c.pk] = true
+	if t := w.rt.tools[tool]; t != nil && (t.concurrent > 0 || t.perSecond > 0) {
+		p := w.pace[tool]
+		if p == nil {
+			p = &pace{}
+			w.pace[tool] = p
+		}
+		p.running++
+		if t.perSecond > 0 {
+			p.next = now.Add(time.Duration(float64(time.Second) / t.perSecond))
+		}
+	}
+	w.slots <- struct{}{}
+	return true
+}
+
+func (w *worker) done(c candidate) {
+	w.mu.Lock()
+	delete(w.busy, c.pk)
+	if p := w.pace[toolOf(c.lane)]; p != nil {
+		p.running--
+	}
+	w.mu.Unlock()
+	<-w.slots
+	w.rt.signal()
+}
+
+// wait ends early when something was submitted in this process.
+func (w *worker) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.rt.wake:
+	case <-ctx.Done():
+	}
+}
+
+// leaseEnd is the end of a lease that lasts for at least Lease: the ledger's
+// clock counts whole seconds, and up to one of them has passed already.
+func (w *worker) leaseEnd(now int64) int64 { return afterSeconds(now, w.Lease+time.Second) }
+
+// handle claims an operation and carries it out.
+func (w *worker) handle(ctx context.Context, pk int64) {
+	now := w.rt.now()
+	defer func() {
+		// A callback of the host that panics must not take the worker with it. The
+		// lease runs out.
+		if r := recover(); r != nil {
+			w.leaveAlone(pk)
+			w.rt.log.ErrorContext(ctx, "work: panic", "worker", w.WorkerID, "stack", string(debug.Stack()))
+		}
+	}()
+	c, err := w.rt.store.claimDue(ctx, pk, w.WorkerID, now, w.leaseEnd(now))
+	if err == nil && c.claimed {
+		err = w.run(ctx, c)
+	}
+	switch {
+	case err == nil, errors.Is(err, ErrLeaseLost), ctx.Err() != nil:
+	default:
+		// Not this operation's turn for a while: what cannot be decoded, or meets
+		// a failing callback, must not keep a slot busy.
+		w.leaveAlone(pk)
+	}
+	if err != nil {
+		w.rt.log.ErrorContext(ctx, "work: attempt failed", "worker", w.WorkerID, "error", err)
+	}
+}
+
+func (w *worker) leaveAlone(pk int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken[pk] = w.rt.clock().Add(time.Minute)
+}
+
+func (w *worker) run(ctx context.Context, c claim) error {
+	t, ok := w.rt.tools[c.operation.ToolName]
+	if !ok {
+		// Another process may know it: give it back.
+		return w.rt.store.giveBack(ctx, c, w.rt.now())
+	}
+	if over, err := w.exhausted(ctx, c); over || err != nil {
+		return err
+	}
+	held, release := w.hold(ctx, c.record)
+	defer release()
+	outcome, err := w.rt.attempt(held, t, c, attemptOptions{worker: w.WorkOptions})
+	_ = outcome // it is in the ledger
+	return err
+}
+
+// exhausted puts an operation in review that was attempted too often or for too
+// long.
+func (w *worker) exhausted(ctx context.Context, c claim) (bool, error) {
+	now, maxAge := w.rt.now(), int64(w.MaxAge/time.Second)
+	if c.fence() <= w.MaxAttempts && now-c.operation.CreatedAt <= maxAge {
+		return false, nil
+	}
+	n, since, err := w.rt.store.tries(ctx, &c.operation)
+	if err != nil || n < w.MaxAttempts && now-since <= maxAge {
+		return false, err
+	}
+	p := parking{record: c.record, fence: c.fence(), reason: toolresult.ToolError, now: now, ending: endNotDone}
+	if c.lost {
+		p.reason, p.ending = toolresult.OutcomeUnknown, endUnknown
+	}
+	return true, w.rt.store.park(ctx, p)
+}
+
+// hold renews the lease of a claim until release is called. The context that it
+// returns ends when the lease is lost, or may be.
+func (w *worker) hold(ctx context.Context, c *record) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	claimed := *c // the attempt changes c
+	stop := make(chan struct{})
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		deadline := time.Now().Add(w.Lease)
+		tick := time.NewTicker(w.Lease / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			err := w.rt.store.renew(ctx, &claimed, w.leaseEnd(w.rt.now()))
+			switch {
+			case err == nil:
+				deadline = time.Now().Add(w.Lease)
+			case errors.Is(err, ErrLeaseLost), !time.Now().Before(deadline):
+				cancel(ErrLeaseLost)
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		close(stop)
+		renewing.Wait()
+		cancel(nil)
+	}
+}
