@@ -6,7 +6,7 @@ GOOSE    = $(GO) tool -modfile=tools/goose/go.mod goose
 LINT     = $(GO) tool -modfile=tools/staticcheck/go.mod staticcheck
 # The goose command without the drivers that this project does not use.
 export GOFLAGS += -buildvcs=false
-TEST_TIMEOUT ?= 10m
+TEST_TIMEOUT ?= 20m
 FUZZTIME     ?= 20s
 
 .DEFAULT_GOAL := help

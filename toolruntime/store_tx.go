@@ -63,7 +63,7 @@ func (a *attempt) runTx(ctx, limited context.Context) (Outcome, error) {
 func (s *Store) commitWith(ctx context.Context, c *record, effect func(Tx) (toolresult.Evidence, error), clock func() int64) (r *record, err error) {
 	fence := c.fence()
 	err = s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) error {
-		o, err := q.GetOperation(ctx, c.operation.OperationPK)
+		o, err := claimed(ctx, q, c.operation.OperationPK)
 		if err != nil {
 			return err
 		}

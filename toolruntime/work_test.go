@@ -342,7 +342,7 @@ func TestWorkRenews(t *testing.T) {
 	s.work(toolruntime.WorkOptions{Lease: time.Second, WorkerID: "first"})
 	s.work(toolruntime.WorkOptions{Lease: time.Second, WorkerID: "second"})
 	ref := s.submit("pay", "k")
-	timer := time.AfterFunc(3*time.Second, func() { close(hold) })
+	timer := time.AfterFunc(5*time.Second, func() { close(hold) })
 	defer timer.Stop()
 	s.wait(ref)
 	if n := s.ran("k"); n != 1 {

@@ -153,10 +153,11 @@ func (f floor) exec(b *testing.B, query string, args ...any) {
 const (
 	sqlBind  = `INSERT INTO call_bindings VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
 	sqlOp    = `INSERT INTO operations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
-	sqlEvent = `INSERT INTO outbox VALUES (?,?,?,?,?,?,?,?,?,?)`
+	sqlEvent = `INSERT INTO outbox VALUES (?,?,?,?,?,?,?,?,?,?,?,?)`
+	sqlTried = `INSERT INTO attempts VALUES (?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
 	sqlSeen  = `INSERT INTO downstream_receipts VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
 	sqlTaken = `INSERT INTO local_receipts VALUES (?,?,?,?,?,?,?,?,?,?,?)`
-	sqlMoveE = `UPDATE outbox SET state='delivered',lease_owner=NULL,lease_until=NULL,updated_at=?,row_digest=? WHERE operation_pk=? AND state='processing' AND attempt_count=1`
+	sqlMoveE = `UPDATE outbox SET state='delivered',lease_owner=NULL,lease_until=NULL,next_attempt_at=0,updated_at=?,row_digest=? WHERE operation_pk=? AND state='processing' AND attempt_count=1`
 	sqlMoveO = `UPDATE operations SET state='succeeded',updated_at=?,completed_at=?,row_digest=? WHERE operation_pk=? AND state='processing'`
 	sqlReads = `SELECT o.*, l.* FROM operations o JOIN local_receipts l ON l.operation_pk = o.operation_pk
 		WHERE o.tenant_id = +? AND o.subject_id = +? AND o.tool_name = +? AND o.idempotency_key = +?`
@@ -181,7 +182,8 @@ func (f floor) first(b *testing.B, c floorCall) {
 		"refund-draft-input-v1", "refund-draft-output-v2", "create-refund-draft-v1", "refund-draft-handler-v2", "refunds-mock-v2",
 		"refund-draft-policy-v1", "approval", "human-reviewer-1", c.sha, benchNow+60, benchNow, "op_"+c.id, "call_"+c.id, "resp_"+c.id,
 		"openai", "responses", "openai-responses-v1", "status_"+c.sha[:32], "processing", benchNow, benchNow, nil, "", c.digest)
-	f.exec(b, sqlEvent, c.pk, "outbox_"+c.sha[:32], c.payload, "processing", "inline-worker", benchNow+30, 1, benchNow, benchNow, c.digest)
+	f.exec(b, sqlEvent, c.pk, "outbox_"+c.sha[:32], c.payload, "processing", "inline-worker", benchNow+30, 1, benchNow, benchNow, c.digest,
+		benchNow+30, "create_refund_draft\ntenant-a")
 }
 
 func (f floor) second(b *testing.B, c floorCall) {
@@ -190,6 +192,7 @@ func (f floor) second(b *testing.B, c floorCall) {
 		result, "refunds-mock-v2", "draft-211342250217029-r1", "2026-07-19T00:00:00Z", "create-refund-draft-v1", benchNow, c.digest)
 	f.exec(b, sqlTaken, c.pk, "refund-receipt-"+c.sha[:24], "refund-request-"+c.sha[:24], c.sha, result, "refunds-mock-v2",
 		"draft-211342250217029-r1", "2026-07-19T00:00:00Z", "create-refund-draft-v1", benchNow, c.digest)
+	f.exec(b, sqlTried, c.pk, 1, "inline-worker", benchNow, benchNow, "succeeded", c.digest)
 	f.exec(b, sqlMoveE, benchNow, c.digest, c.pk)
 	f.exec(b, sqlMoveO, benchNow, benchNow, c.digest, c.pk)
 }
