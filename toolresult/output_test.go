@@ -122,7 +122,7 @@ func TestOutputLimits(t *testing.T) {
 		{0, 1, "1", true}, {0, 1, "[]", true}, {0, 1, "[1]", false}, {0, 2, "[1]", true}, {0, 3, `{"a":{"b":1}}`, true}, {0, 2, `{"a":{"b":1}}`, false},
 		{0, 0, nested(28, "1"), true}, {0, 0, nested(28, "[]"), true}, {0, 0, nested(29, "1"), false}, {0, 0, nested(33, ""), false},
 		{100, 0, text(100), true}, {100, 0, text(101), false}, {100, 0, `"` + strings.Repeat("é", 46) + `"`, true}, {100, 0, `"` + strings.Repeat("é", 47) + `"`, false},
-		{0, 0, text(60_000), true}, {0, 0, text(65_537), false},
+		{0, 0, text(32_768), true}, {0, 0, text(32_769), false},
 	} {
 		spec, b, e, problems := checkOpen(t, tt.maxBytes, tt.maxDepth, tt.x)
 		if (len(problems) == 0) != tt.ok {
@@ -142,7 +142,7 @@ func TestSpecLimits(t *testing.T) {
 	for _, tt := range []struct {
 		maxBytes, maxDepth int
 		field              string
-	}{{65536, 29, ""}, {65537, 0, "max_output_bytes"}, {-1, 0, "max_output_bytes"}, {0, 30, "max_output_depth"}, {0, -1, "max_output_depth"}} {
+	}{{32768, 29, ""}, {32769, 0, "max_output_bytes"}, {-1, 0, "max_output_bytes"}, {0, 30, "max_output_depth"}, {0, -1, "max_output_depth"}} {
 		_, err := toolresult.NewSpec(toolresult.SpecConfig{
 			Contract:    toolresult.UnregisteredContract("t"),
 			Source:      "s",

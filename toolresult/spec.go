@@ -36,7 +36,7 @@ type SpecConfig struct {
 	InputSchema    json.RawMessage   // JSON Schema 2020-12 of an object
 	OutputSchema   json.RawMessage   // JSON Schema 2020-12 of an object
 	Equal          map[string]string // output field -> the argument it must equal
-	MaxOutputBytes int               // canonical size; 0 means 65,536
+	MaxOutputBytes int               // canonical size, at most 32,768, which 0 means
 	MaxOutputDepth int               // depth of the deepest value, the root being 0; 0 means 29
 }
 
@@ -51,6 +51,10 @@ type Spec struct {
 	equal           []binding // sorted by field
 	maxBytes, depth int
 }
+
+// maxOutputBytes leaves room for the package around the data, whose ids may be
+// long: what has been committed must also fit into what is sent.
+const maxOutputBytes = 32_768
 
 // maxOutputDepth leaves room for the package around the data, which is two
 // levels, and for an empty container, which is a level of its own when read.
@@ -88,7 +92,7 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 		}
 		s.equal = append(s.equal, binding{field, c.Equal[field]})
 	}
-	if s.maxBytes, err = within("max_output_bytes", s.maxBytes, canonjson.MaxBytes); err != nil {
+	if s.maxBytes, err = within("max_output_bytes", s.maxBytes, maxOutputBytes); err != nil {
 		return nil, err
 	}
 	if s.depth, err = within("max_output_depth", s.depth, maxOutputDepth); err != nil {
