@@ -4,7 +4,7 @@ GO      ?= go
 SQLC     = $(GO) tool -modfile=tools/sqlc/go.mod sqlc
 GOOSE    = $(GO) tool -modfile=tools/goose/go.mod goose
 LINT     = $(GO) tool -modfile=tools/staticcheck/go.mod staticcheck
-# The goose command without the drivers that this project does not use.
+
 export GOFLAGS += -buildvcs=false
 TEST_TIMEOUT ?= 20m
 FUZZTIME     ?= 20s
@@ -14,8 +14,11 @@ FUZZTIME     ?= 20s
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-test: ## Run every test
+# Under the race detector without what has no goroutines of its own to race.
+test: ## Run every test, and what runs concurrently under the race detector too
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+	$(GO) test -race -short -timeout $(TEST_TIMEOUT) -skip 'TestTamper|TestVectors|TestRaceProcesses' \
+	  ./toolruntime/... ./toolresult ./conformance
 
 check: generate-check ## Check formatting, vet, lint, generated code, SQL and migrations
 	@test -z "$$(gofmt -l .)" || { echo "gofmt needed:"; gofmt -l .; exit 1; }
