@@ -187,14 +187,17 @@ func vanished(ctx context.Context, q dbgen.Querier, o *dbgen.Operation) (bool, e
 	return !there && err == nil, err
 }
 
-// claimed reads the operation of a claim. One that has been pruned ended long
-// ago, under another claim.
-func claimed(ctx context.Context, q dbgen.Querier, pk int64) (dbgen.Operation, error) {
-	o, err := q.GetOperation(ctx, pk)
-	if there, err := found(err); err != nil || there {
-		return o, err
+// claimed reads the operation of a claim again, with its event. One that has been
+// pruned ended long ago, under another claim.
+func claimed(ctx context.Context, q dbgen.Querier, c *record) (*record, error) {
+	o, err := q.GetOperation(ctx, c.operation.OperationPK)
+	if there, err := found(err); err != nil {
+		return nil, err
+	} else if !there {
+		return nil, ErrLeaseLost
 	}
-	return o, ErrLeaseLost
+	r := &record{operation: o}
+	return r, r.readEvent(ctx, q)
 }
 
 func anybodys(*record) bool { return true }

@@ -77,17 +77,12 @@ type commitment struct {
 // operation, all or nothing. An operation that has ended with this very receipt
 // is left as it is.
 func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error) {
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		o, err := claimed(ctx, q, c.record.operation.OperationPK)
-		if err != nil {
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		if r, err = claimed(ctx, q, c.record); err != nil {
 			return err
 		}
-		r = &record{operation: o}
-		if !sameIntent(&o, &c.record.operation) {
+		if !sameIntent(&r.operation, &c.record.operation) {
 			return &ContractError{r.statusRef(), "its evidence was changed while it ran"}
-		}
-		if err := r.readEvent(ctx, q); err != nil {
-			return err
 		}
 		// An operation that has ended under this very claim is a repetition after
 		// an ambiguous commit.
@@ -180,12 +175,8 @@ type parking struct {
 // park puts an operation in review, with the answer that is the reason.
 func (s *Store) park(ctx context.Context, p parking) error {
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		o, err := claimed(ctx, q, p.record.operation.OperationPK)
+		r, err := claimed(ctx, q, p.record)
 		if err != nil {
-			return err
-		}
-		r := &record{operation: o}
-		if err := r.readEvent(ctx, q); err != nil {
 			return err
 		}
 		if r.state() == inReview && r.reason() == p.reason && r.fence() == p.fence {
@@ -196,7 +187,7 @@ func (s *Store) park(ctx context.Context, p parking) error {
 		}
 		if p.rejected != nil {
 			row := dbgen.RejectedReceipt{
-				OperationPK: o.OperationPK, Attempt: p.fence, ReceiptID: p.rejected.ReceiptID,
+				OperationPK: r.operation.OperationPK, Attempt: p.fence, ReceiptID: p.rejected.ReceiptID,
 				DownstreamRequestID: p.rejected.RequestID, ResultText: p.rejected.Data,
 				ProducerRevision: p.rejected.ProducerRevision, ResourceRevision: p.rejected.ResourceRevision,
 				ObservedAt: p.rejected.ObservedAt, Violation: p.violation, RecordedAt: p.now,

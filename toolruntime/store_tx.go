@@ -62,13 +62,8 @@ func (a *attempt) runTx(ctx, limited context.Context) (Outcome, error) {
 // fence of a claim. It shares its commit with nobody.
 func (s *Store) commitWith(ctx context.Context, c *record, effect func(Tx) (toolresult.Evidence, error), clock func() int64) (r *record, err error) {
 	fence := c.fence()
-	err = s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) error {
-		o, err := claimed(ctx, q, c.operation.OperationPK)
-		if err != nil {
-			return err
-		}
-		r = &record{operation: o}
-		if err := r.readEvent(ctx, q); err != nil {
+	err = s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) (err error) {
+		if r, err = claimed(ctx, q, c); err != nil {
 			return err
 		}
 		if err := r.mayEnd(fence); err != nil {

@@ -85,12 +85,8 @@ func lanesAfter(ctx context.Context, q dbgen.Querier, cursor string) ([]string, 
 func (s *Store) held(ctx context.Context, c *record, change func(context.Context, dbgen.Querier, *record) error) error {
 	fence := c.fence()
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		o, err := claimed(ctx, q, c.operation.OperationPK)
+		r, err := claimed(ctx, q, c)
 		if err != nil {
-			return err
-		}
-		r := &record{operation: o}
-		if err := r.readEvent(ctx, q); err != nil {
 			return err
 		}
 		if err := r.mayEnd(fence); err != nil {
