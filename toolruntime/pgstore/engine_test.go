@@ -88,12 +88,14 @@ func TestConflict(t *testing.T) {
 	if err := pgtest.Open(t, address).QueryRow("SELECT updated_at FROM operations").Scan(&updated); err != nil {
 		t.Fatal(err)
 	}
-	if updated != 3 || tries != 3 {
-		t.Errorf("updated_at %d after %d tries, want 3 after 3: an update was lost", updated, tries)
+	if updated != 3 || tries < 3 {
+		t.Errorf("updated_at %d after %d tries, want 3 after 3 at least: an update was lost", updated, tries)
 	}
 }
 
-// TestDeadlock: two units that take two rows in opposite orders both succeed.
+// TestDeadlock: two units that take two rows in opposite orders both succeed. The
+// victim may come back before the other has committed, and is then repeated once
+// more.
 func TestDeadlock(t *testing.T) {
 	e, address := newEngine(t, Options{})
 	operation(t, address, "1")
@@ -107,8 +109,15 @@ func TestDeadlock(t *testing.T) {
 			return touch(ctx, q, b)
 		}
 	}
-	if tries := pair(t, e, [2]func(context.Context, dbgen.Querier, func()) error{body(1, 2), body(2, 1)}); tries != 3 {
-		t.Errorf("%d tries, want 3", tries)
+	if tries := pair(t, e, [2]func(context.Context, dbgen.Querier, func()) error{body(1, 2), body(2, 1)}); tries < 3 {
+		t.Errorf("%d tries, want 3 at least: no unit was the victim", tries)
+	}
+	var updated [2]int64
+	if err := pgtest.Open(t, address).QueryRow("SELECT min(updated_at), max(updated_at) FROM operations").Scan(&updated[0], &updated[1]); err != nil {
+		t.Fatal(err)
+	}
+	if want := [2]int64{3, 3}; updated != want {
+		t.Errorf("updated_at %v, want %v: an update was lost", updated, want)
 	}
 }
 
