@@ -141,6 +141,9 @@ func newFloor(b *testing.B, path string) floor {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { conn.Close() })
+	if _, err := conn.ExecContext(context.Background(), "PRAGMA wal_autocheckpoint = 8000"); err != nil {
+		b.Fatal(err)
+	}
 	return floor{conn}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
@@ -17,14 +19,17 @@ import (
 const maxBatch = 256
 
 // A committer runs units on the one writer connection and commits together
-// those that wait together: each in a SAVEPOINT of its own, so that a failing
-// one takes no other with it, and each answered only after the shared commit.
+// those that wait together, each answered only after the shared commit. A failing
+// unit takes no other with it: the batch then begins again, each unit in a
+// SAVEPOINT of its own. Savepoints from the start would be a fifth of the work,
+// because SQLite keeps a copy of every page that is changed under one.
 //
 // There is no goroutine of its own. Whoever comes while nobody commits becomes
 // the leader and runs everyone's units, its own among them; who comes meanwhile
 // queues up and is the next batch. A lone caller so waits for nobody.
 type committer struct {
 	conn    *sql.Conn
+	driver  *sqlite3.SQLiteConn // of conn
 	queries *dbgen.Queries
 	wait    time.Duration // how long another process may hold the database
 	log     *logGuard     // or nil
@@ -43,10 +48,13 @@ type pending struct {
 	err   error
 }
 
-func newCommitter(conn *sql.Conn, wait time.Duration) *committer {
+func newCommitter(conn *sql.Conn, wait time.Duration) (*committer, error) {
 	c := &committer{conn: conn, queries: dbgen.New(classified{conn}), wait: wait, lead: make(chan struct{}, 1)}
 	c.lead <- struct{}{}
-	return c
+	return c, conn.Raw(func(driver any) error {
+		c.driver = driver.(*sqlite3.SQLiteConn)
+		return nil
+	})
 }
 
 // write runs unit and returns after its commit. Cancelling ctx takes a unit out
@@ -122,37 +130,58 @@ func (c *committer) withdraw(p *pending) bool {
 // run answers every unit of a batch.
 func (c *committer) run(batch []*pending) {
 	batch, err := c.begin(batch)
-	if len(batch) == 0 {
-		return
-	}
-	if err != nil {
+	switch {
+	case len(batch) == 0:
+	case err != nil:
 		answer(batch, err)
-		return
-	}
-	if len(batch) == 1 {
+	case len(batch) == 1:
 		c.runAlone(batch[0])
-		return
+	case c.each(batch, c.call):
+		c.commitAll(batch)
+	default:
+		c.rollback()
+		c.runApart(batch)
 	}
-	for _, p := range batch {
-		if p.err = c.runInSavepoint(p); p.err != nil && errors.Is(p.err, errTransactionLost) {
-			// The database gave up the whole transaction (a full disk, for
-			// example). Nothing is committed or answered, so each unit gets a
-			// transaction of its own.
-			c.rollback()
-			for _, q := range batch {
-				c.runOne(q)
-			}
-			return
-		}
-	}
-	if err := c.commit(); err != nil {
+}
+
+// runApart runs the units of a batch of which one fails.
+func (c *committer) runApart(batch []*pending) {
+	batch, err := c.begin(batch)
+	switch {
+	case len(batch) == 0:
+	case err != nil:
+		answer(batch, err)
+	case c.each(batch, c.runInSavepoint):
+		c.commitAll(batch)
+	default:
+		// The database gave up the whole transaction (a full disk, for example).
+		// Nothing is committed or answered, so each unit gets a transaction of
+		// its own.
+		c.rollback()
 		for _, p := range batch {
-			if p.err == nil {
-				p.err = err
-			}
+			c.runOne(p)
 		}
 	}
+}
+
+// each runs every unit of a batch in the open transaction, or reports false.
+func (c *committer) each(batch []*pending, run func(*pending) error) bool {
 	for _, p := range batch {
+		p.err = nil
+		if run(p) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// commitAll ends the open transaction and answers the batch.
+func (c *committer) commitAll(batch []*pending) {
+	err := c.commit()
+	for _, p := range batch {
+		if p.err == nil {
+			p.err = err
+		}
 		close(p.done)
 	}
 }
@@ -178,37 +207,37 @@ func (c *committer) runAlone(p *pending) {
 	close(p.done)
 }
 
-var errTransactionLost = errors.New("transaction lost")
-
+// runInSavepoint runs p so that it leaves nothing behind when it fails. It returns
+// an error only when the whole transaction is lost.
 func (c *committer) runInSavepoint(p *pending) error {
 	if err := c.exec("SAVEPOINT unit"); err != nil {
-		return fmt.Errorf("%w: %w", errTransactionLost, err)
+		return err
 	}
-	err := c.call(p)
-	end := "RELEASE unit"
-	if err != nil {
-		end = "ROLLBACK TO unit"
-	}
-	if endErr := c.exec(end); endErr != nil {
-		return fmt.Errorf("%w: %w", errTransactionLost, endErr)
-	}
-	if err != nil {
+	if p.err = c.call(p); p.err != nil {
 		// ROLLBACK TO leaves the savepoint on the stack.
-		if endErr := c.exec("RELEASE unit"); endErr != nil {
-			return fmt.Errorf("%w: %w", errTransactionLost, endErr)
+		if err := c.exec("ROLLBACK TO unit"); err != nil {
+			return err
 		}
 	}
-	return err
+	return c.exec("RELEASE unit")
 }
 
-// call runs a unit's body; a panic is the unit's own failure.
+// errTransactionLost says that a statement ended the transaction of its unit.
+var errTransactionLost = errors.New("toolruntime: the database ended the transaction")
+
+// call runs a unit's body; a panic is the unit's own failure, and so is the end
+// of the transaction, after which each statement would commit by itself.
 func (c *committer) call(p *pending) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	return classify(p.unit(context.WithoutCancel(p.ctx), c.queries, c.conn))
+	err = classify(p.unit(context.WithoutCancel(p.ctx), c.queries, c.conn))
+	if err == nil && c.driver.AutoCommit() {
+		err = errTransactionLost
+	}
+	return err
 }
 
 // begin opens a transaction, waiting for other processes up to the limit, and

@@ -195,7 +195,7 @@ func TestLogBounded(t *testing.T) {
 	if err := k.engine.writer.conn.QueryRowContext(context.Background(), "PRAGMA journal_size_limit").Scan(&journal); err != nil || journal != 64<<20 {
 		t.Errorf("journal_size_limit: %d, %v", journal, err)
 	}
-	k.exec(fmt.Sprintf("PRAGMA journal_size_limit = %d", limit))
+	k.exec(fmt.Sprintf("PRAGMA journal_size_limit = %d; PRAGMA wal_autocheckpoint = 1000", limit))
 	size := func() int64 {
 		info, err := os.Stat(k.path + "-wal")
 		if err != nil {

@@ -5,8 +5,9 @@ import (
 	"os"
 )
 
-// logLimit is how large the write-ahead log grows before the writer sees to it.
-const logLimit = 32 << 20
+// logLimit is how large the write-ahead log grows before the writer sees to it:
+// twice what SQLite's own checkpoints let it become.
+const logLimit = 64 << 20
 
 // A logGuard keeps the write-ahead log bounded. SQLite's own checkpoints begin
 // the log anew only when they find nobody reading: under readers that always
