@@ -52,6 +52,7 @@ type Bound struct {
 	args      string // canonical
 	request   string
 	effect    string
+	statusRef string
 }
 
 // Bind computes the digests of a call. It fails with an [*InputError], or with
@@ -83,13 +84,14 @@ func Bind(p Principal, c Call, t Contract) (*Bound, error) {
 	b := &Bound{principal: p, call: c, contract: t, tree: tree, args: string(text)}
 	b.request = RequestSHA256(p.TenantID, p.SubjectID, b.args, t)
 	b.effect = EffectIdentity(p.TenantID, p.SubjectID, c.Name, c.IdempotencyKey, b.request)
+	b.statusRef = StatusRefOf(b.effect)
 	return b, nil
 }
 
 // RequestSHA256 is the request digest over stored values. arguments must be
 // canonical JSON text.
 func RequestSHA256(tenantID, subjectID, arguments string, t Contract) string {
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.raw("arguments", arguments)
 	e.str("effect_revision", t.Effect)
@@ -105,7 +107,7 @@ func RequestSHA256(tenantID, subjectID, arguments string, t Contract) string {
 // EffectIdentity is the identity under which an effect may happen at most once:
 // the digest of the scope and the request. An empty key stands for null.
 func EffectIdentity(tenantID, subjectID, tool, key, requestSHA256 string) string {
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.str("request_sha256", requestSHA256)
 	e.key("scope")
@@ -147,11 +149,11 @@ func (b *Bound) RequestSHA256() string { return b.request }
 func (b *Bound) EffectIdentity() string { return b.effect }
 
 // StatusRef is the opaque public name of the operation.
-func (b *Bound) StatusRef() string { return StatusRefOf(b.effect) }
+func (b *Bound) StatusRef() string { return b.statusRef }
 
 // PrincipalRef names the principal without saying who it is.
 func (b *Bound) PrincipalRef() string {
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.str("subject_id", b.principal.SubjectID)
 	e.str("tenant_id", b.principal.TenantID)
@@ -162,7 +164,7 @@ func (b *Bound) PrincipalRef() string {
 // Fingerprint is the identity of this very call, for one purpose.
 func (b *Bound) Fingerprint(purpose Purpose) string {
 	c := &b.call
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.str("adapter_revision", c.AdapterRevision)
 	e.str("api_family", c.APIFamily)
@@ -184,7 +186,7 @@ func (b *Bound) ApprovalDigest(approverID string) string {
 
 // ApprovalDigest is the approval digest over stored values.
 func ApprovalDigest(c ExecutionContext, requestSHA256 string, r Revisions, approverID string) string {
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.str("adapter_revision", c.AdapterRevision)
 	e.str("api_family", c.APIFamily)
@@ -207,7 +209,7 @@ func ApprovalDigest(c ExecutionContext, requestSHA256 string, r Revisions, appro
 // that a package cannot be moved to another call, key or receipt.
 func (b *Bound) CallBindingSHA256(resultSHA256 string, d Downstream) string {
 	c, t := &b.call, &b.contract
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.str("adapter_revision", c.AdapterRevision)
 	e.str("api_family", c.APIFamily)
@@ -240,14 +242,14 @@ func (b *Bound) CallBindingSHA256(resultSHA256 string, d Downstream) string {
 
 // OutboxPayload is the canonical payload of an operation's outbox event.
 func OutboxPayload(operationPK int64, requestSHA256, tool string) string {
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.raw("operation_pk", strconv.FormatInt(operationPK, 10))
 	e.str("request_sha256", requestSHA256)
 	e.str("schema_version", "tool-outbox-event-v1")
 	e.str("tool", tool)
 	e.close()
-	return string(e.b)
+	return e.text()
 }
 
 // OutboxEventID is the id of the event that carries payload.

@@ -60,7 +60,7 @@ func (c Call) Check() error {
 // StatusQuery is the call identity under which the status of c's operation is
 // asked for: derived ids, every other field c's own.
 func (c Call) StatusQuery(statusRef string) Call {
-	var e encoder
+	e := newEncoder()
 	e.open()
 	e.str("api_family", c.APIFamily)
 	e.str("call_id", c.CallID)
@@ -134,7 +134,7 @@ func canonicalArguments(raw json.RawMessage) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, &argumentsError{err}
 	}
-	text, err := canonjson.Append(nil, tree, 1)
+	text, err := canonjson.Append(make([]byte, 0, len(raw)), tree, 1)
 	if err != nil {
 		return nil, nil, &argumentsError{err}
 	}

@@ -1,24 +1,39 @@
 package toolresult
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"sync"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 )
 
 // encoder writes the canonical JSON of objects whose keys are known: the caller
 // writes them in code point order, which the vectors hold. It exists so that a
-// digest costs one buffer instead of a tree of maps.
+// digest costs no tree of maps and no memory of its own: a call takes a dozen of
+// them.
 type encoder struct {
 	b     []byte
 	comma bool
 }
 
-func (e *encoder) open() {
-	if e.b == nil {
-		e.b = make([]byte, 0, 1024)
+var encoders = sync.Pool{New: func() any { return &encoder{b: make([]byte, 0, 2048)} }}
+
+// maxPooled bounds what the pool keeps: arguments and results can be large.
+const maxPooled = 16 << 10
+
+// newEncoder is an encoder until sum or text ends it.
+func newEncoder() *encoder {
+	e := encoders.Get().(*encoder)
+	e.b, e.comma = e.b[:0], false
+	return e
+}
+
+func (e *encoder) free() {
+	if cap(e.b) <= maxPooled {
+		encoders.Put(e)
 	}
+}
+
+func (e *encoder) open() {
 	e.b = append(e.b, '{')
 	e.comma = false
 }
@@ -80,7 +95,14 @@ func (e *encoder) object(k string) {
 	e.comma = false
 }
 
+// sum returns the digest of what was written, and ends e.
 func (e *encoder) sum() string {
-	s := sha256.Sum256(e.b)
-	return hex.EncodeToString(s[:])
+	defer e.free()
+	return canonjson.Sum(e.b)
+}
+
+// text returns what was written, and ends e.
+func (e *encoder) text() string {
+	defer e.free()
+	return string(e.b)
 }

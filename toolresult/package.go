@@ -198,17 +198,17 @@ func (b *Bound) seal(m ModelResult, d Downstream) *Package {
 // SHA256 is the digest of the whole model result. Data must be canonical, as it
 // is in every package that this library made.
 func (m *ModelResult) SHA256() string {
-	var e encoder
-	m.encode(&e)
+	e := newEncoder()
+	m.encode(e)
 	return e.sum()
 }
 
 // Text is the canonical JSON of the model result: the only thing that a
 // provider ever gets.
 func (m *ModelResult) Text() string {
-	var e encoder
-	m.encode(&e)
-	return string(e.b)
+	e := newEncoder()
+	m.encode(e)
+	return e.text()
 }
 
 func (m *ModelResult) encode(e *encoder) {
@@ -216,7 +216,8 @@ func (m *ModelResult) encode(e *encoder) {
 	if m.Data == nil {
 		e.raw("data", "null")
 	} else {
-		e.raw("data", string(m.Data))
+		e.key("data")
+		e.b = append(e.b, m.Data...)
 	}
 	if x := m.Error; x == nil {
 		e.raw("error", "null")

@@ -64,12 +64,12 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	if err != nil {
 		return nil, err
 	}
-	current, answer, err := rt.screen(ctx, r)
+	current, answer, err := rt.screen(ctx, &r)
 	if err != nil || answer != nil {
 		return answer, err
 	}
 	if r.tool.spec.Risk() == Read {
-		return rt.read(ctx, r, current)
+		return rt.read(ctx, &r, current)
 	}
 	if c.IdempotencyKey == "" {
 		return r.fail(toolresult.IdempotencyKeyRequired), nil
@@ -82,7 +82,7 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 			return nil, err
 		}
 	}
-	return rt.write(ctx, r, o)
+	return rt.write(ctx, &r, o)
 }
 
 // maxLooks bounds how often a scope may change under a dispatch that looks at
@@ -91,9 +91,9 @@ const maxLooks = 16
 
 // write takes the scope for a new intent and runs it, or answers for the one
 // that holds the scope.
-func (rt *Runtime) write(ctx context.Context, r request, o DispatchOptions) (*toolresult.Package, error) {
+func (rt *Runtime) write(ctx context.Context, r *request, o DispatchOptions) (*toolresult.Package, error) {
 	// Immediately before the reservation: the first look may be long ago.
-	current, allowed, err := rt.admit(ctx, r.tool, r.bound.Principal(), r.bound.Arguments())
+	current, allowed, err := rt.admit(ctx, r.tool, r.bound.Principal(), r.input.resource)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (rt *Runtime) write(ctx context.Context, r request, o DispatchOptions) (*to
 	return nil, fmt.Errorf("toolruntime: reserve %s: %w", r.bound.StatusRef(), errScopeChanged)
 }
 
-func (rt *Runtime) tryWrite(ctx context.Context, r request, current toolresult.Principal, o DispatchOptions) (*toolresult.Package, error) {
+func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.Principal, o DispatchOptions) (*toolresult.Package, error) {
 	seen, err := rt.store.lookup(ctx, r.bound, toolresult.PurposeDispatch)
 	if err != nil {
 		return nil, err
@@ -160,22 +160,13 @@ func (rt *Runtime) tryWrite(ctx context.Context, r request, current toolresult.P
 }
 
 // repeat answers a call whose scope is taken. It never executes anything.
-func (rt *Runtime) repeat(ctx context.Context, r request, seen lookup) (*toolresult.Package, error) {
+func (rt *Runtime) repeat(ctx context.Context, r *request, seen lookup) (*toolresult.Package, error) {
 	rec := seen.current
-	answer := r.fail(toolresult.IdempotencyConflict)
-	if !rec.conflicts(r.bound) {
-		if err := rt.trust(ctx, rec, r.bound); err != nil {
-			return nil, err
-		}
-		var err error
-		if answer, err = rt.standing(r, rec, toolresult.LocalReplay); err != nil {
-			return nil, err
-		}
+	answer, err := rt.again(ctx, r, rec)
+	if err != nil || seen.bound {
+		return answer, err
 	}
-	if seen.bound {
-		return answer, nil
-	}
-	_, err := rt.store.reserve(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now,
+	_, err = rt.store.reserve(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now,
 		statusRef: rec.statusRef(), existing: rec})
 	if err != nil {
 		return nil, err
@@ -183,8 +174,20 @@ func (rt *Runtime) repeat(ctx context.Context, r request, seen lookup) (*toolres
 	return answer, nil
 }
 
+// again is the answer to a repetition of the call that made rec, or to another
+// call that wants its scope.
+func (rt *Runtime) again(ctx context.Context, r *request, rec *record) (*toolresult.Package, error) {
+	if rec.conflicts(r.bound) {
+		return r.fail(toolresult.IdempotencyConflict), nil
+	}
+	if err := rt.trust(ctx, rec, r.bound); err != nil {
+		return nil, err
+	}
+	return rt.standing(r, rec, toolresult.LocalReplay)
+}
+
 // standing is the answer that an operation has as it stands.
-func (rt *Runtime) standing(r request, rec *record, d toolresult.Delivery) (*toolresult.Package, error) {
+func (rt *Runtime) standing(r *request, rec *record, d toolresult.Delivery) (*toolresult.Package, error) {
 	switch rec.state() {
 	case succeeded:
 		e, err := rec.accepted(r.tool, r.bound)
@@ -205,9 +208,9 @@ func (rt *Runtime) standing(r request, rec *record, d toolresult.Delivery) (*too
 
 // decide evaluates the business rule and the approvals for a new intent. It
 // returns the approval to store, or the code with which the call is denied.
-func (rt *Runtime) decide(ctx context.Context, r request, p toolresult.Principal, approvals []toolresult.Approval) (toolresult.Approval, toolresult.Code, error) {
+func (rt *Runtime) decide(ctx context.Context, r *request, p toolresult.Principal, approvals []toolresult.Approval) (toolresult.Approval, toolresult.Code, error) {
 	var none toolresult.Approval
-	ok, err := r.tool.rule(ctx, p, r.bound.Arguments())
+	ok, err := r.tool.rule(ctx, p, r.input)
 	if err != nil {
 		return none, "", fmt.Errorf("toolruntime: business rule: %w", err)
 	}
@@ -233,12 +236,12 @@ func (rt *Runtime) decide(ctx context.Context, r request, p toolresult.Principal
 }
 
 // inline runs a new operation in the caller's own time.
-func (rt *Runtime) inline(ctx context.Context, r request, rec *record, o DispatchOptions) (*toolresult.Package, error) {
+func (rt *Runtime) inline(ctx context.Context, r *request, rec *record, o DispatchOptions) (*toolresult.Package, error) {
 	if o.Failure == AfterClaim {
 		return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
 	}
 	_, err := rt.attempt(ctx, r.tool, claim{record: rec, claimed: true},
-		attemptOptions{failure: o.Failure})
+		attemptOptions{failure: o.Failure, request: r})
 	if err != nil {
 		return nil, err
 	}
@@ -246,8 +249,8 @@ func (rt *Runtime) inline(ctx context.Context, r request, rec *record, o Dispatc
 }
 
 // read answers a call of a read tool, which leaves nothing in the ledger.
-func (rt *Runtime) read(ctx context.Context, r request, p toolresult.Principal) (*toolresult.Package, error) {
-	ok, err := r.tool.rule(ctx, p, r.bound.Arguments())
+func (rt *Runtime) read(ctx context.Context, r *request, p toolresult.Principal) (*toolresult.Package, error) {
+	ok, err := r.tool.rule(ctx, p, r.input)
 	if err != nil {
 		return nil, fmt.Errorf("toolruntime: business rule: %w", err)
 	}
@@ -258,7 +261,7 @@ func (rt *Runtime) read(ctx context.Context, r request, p toolresult.Principal) 
 	defer cancel()
 	c := r.bound.Call()
 	answer, err := rt.guard(limited, r.tool.run, Effect{Identity: r.bound.EffectIdentity(), Principal: p, Tool: c.Name,
-		IdempotencyKey: c.IdempotencyKey}, r.bound.Arguments())
+		IdempotencyKey: c.IdempotencyKey}, r.input)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()

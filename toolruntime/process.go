@@ -107,18 +107,19 @@ type attemptOptions struct {
 	// worker is set for an attempt of [Runtime.Work], which lets go of what it
 	// could not do instead of letting the lease run out.
 	worker *WorkOptions
+	// request is the call itself where it is its caller who makes the attempt.
+	request *request
 }
 
 // attempt carries out a claimed operation. c's record follows what is stored.
 func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptions) (Outcome, error) {
 	rec, log := c.record, rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
-	b, err := toolresult.Bind(rec.owner(), rec.firstCall(), t.spec.Contract())
-	if err != nil || t.decodes(rec.arguments()) != nil {
-		return "", &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
+	a := attempt{rt: rt, tool: t, claim: c, uncertain: c.lost, attemptOptions: o}
+	if err := a.bind(); err != nil {
+		return "", err
 	}
-	a := attempt{rt: rt, tool: t, claim: c, bound: b, uncertain: c.lost, attemptOptions: o}
-	current, allowed, err := rt.admit(ctx, t, rec.owner(), rec.arguments())
-	a.effect = effectOf(rec, b, current)
+	current, allowed, err := rt.admit(ctx, t, rec.owner(), a.input.resource)
+	a.effect = effectOf(rec, a.bound, current)
 	if err != nil {
 		return "", errors.Join(err, a.note(ctx, endDenied))
 	}
@@ -126,10 +127,10 @@ func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptio
 		log.InfoContext(ctx, "attempt ended", "outcome", AuthorizationDenied)
 		return AuthorizationDenied, a.denied(ctx)
 	}
-	if err := rt.trust(ctx, rec, b); err != nil {
+	if err := rt.trust(ctx, rec, a.bound); err != nil {
 		return "", errors.Join(err, a.note(ctx, endDenied))
 	}
-	ok, err := t.rule(ctx, current, rec.arguments())
+	ok, err := t.rule(ctx, current, a.input)
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("toolruntime: business rule: %w", err), a.note(ctx, endDenied))
 	}
@@ -157,10 +158,28 @@ type attempt struct {
 	tool   *tool
 	claim  claim
 	bound  *toolresult.Bound
+	input  input
 	effect Effect
 	// uncertain says that an earlier attempt may have had the effect.
 	uncertain bool
 	attemptOptions
+}
+
+// bind binds the call that created the operation to the tool as it is now.
+func (a *attempt) bind() (err error) {
+	if r := a.request; r != nil {
+		a.bound, a.input = r.bound, r.input
+		return nil
+	}
+	rec := a.claim.record
+	a.bound, err = toolresult.Bind(rec.owner(), rec.firstCall(), a.tool.spec.Contract())
+	if err == nil {
+		a.input, err = a.tool.decode(rec.arguments())
+	}
+	if err != nil {
+		return &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
+	}
+	return nil
 }
 
 // run has the effect, unless it is known to have happened, and records it.
@@ -218,14 +237,14 @@ func (a *attempt) obtain(ctx context.Context) (observed, bool, error) {
 		case Once:
 			return observed{}, false, nil
 		case Queryable:
-			answer, found, err := a.rt.ask(ctx, a.tool, a.effect, a.claim.arguments())
+			answer, found, err := a.rt.ask(ctx, a.tool, a.effect, a.input)
 			if err != nil || found {
 				return answer, found, err
 			}
 			a.uncertain = false
 		}
 	}
-	answer, err := a.rt.guard(ctx, a.tool.run, a.effect, a.claim.arguments())
+	answer, err := a.rt.guard(ctx, a.tool.run, a.effect, a.input)
 	return answer, err == nil, err
 }
 
@@ -290,21 +309,21 @@ func (rt *Runtime) evidence(t *tool, o observed, statusRef string) toolresult.Ev
 }
 
 // ask asks the downstream about an effect, without causing it.
-func (rt *Runtime) ask(ctx context.Context, t *tool, e Effect, args string) (answer observed, found bool, err error) {
-	answer, err = rt.guard(ctx, func(ctx context.Context, e Effect, args string) (o observed, err error) {
-		o, found, err = t.find(ctx, e, args)
+func (rt *Runtime) ask(ctx context.Context, t *tool, e Effect, in input) (answer observed, found bool, err error) {
+	answer, err = rt.guard(ctx, func(ctx context.Context, e Effect, in input) (o observed, err error) {
+		o, found, err = t.find(ctx, e, in)
 		return o, err
-	}, e, args)
+	}, e, in)
 	return answer, found, err
 }
 
 // guard runs a tool's code; a panic there is an error here.
-func (rt *Runtime) guard(ctx context.Context, run func(context.Context, Effect, string) (observed, error), e Effect, args string) (o observed, err error) {
+func (rt *Runtime) guard(ctx context.Context, run func(context.Context, Effect, input) (observed, error), e Effect, in input) (o observed, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			rt.log.ErrorContext(ctx, "handler panicked", "tool", e.Tool, "status_ref", e.StatusRef, "stack", string(debug.Stack()))
 			err = errHandlerPanic
 		}
 	}()
-	return run(ctx, e, args)
+	return run(ctx, e, in)
 }

@@ -131,6 +131,7 @@ func (rt *Runtime) now() int64 { return rt.clock().Unix() }
 type request struct {
 	bound *toolresult.Bound
 	tool  *tool // nil when it is not registered
+	input input // once they are screened
 	now   int64
 }
 
@@ -150,19 +151,25 @@ func (rt *Runtime) accept(p toolresult.Principal, c toolresult.Call) (request, e
 		return request{}, err
 	}
 	b, err := rt.Bind(p, c)
-	return request{b, rt.tools[c.Name], now}, err
+	return request{bound: b, tool: rt.tools[c.Name], now: now}, err
 }
 
 // screen answers what can be answered without the ledger, in the contract's
 // order: the tool, its arguments, and whether the principal may.
-func (rt *Runtime) screen(ctx context.Context, r request) (toolresult.Principal, *toolresult.Package, error) {
-	switch {
-	case r.tool == nil:
+func (rt *Runtime) screen(ctx context.Context, r *request) (toolresult.Principal, *toolresult.Package, error) {
+	if r.tool == nil {
 		return toolresult.Principal{}, r.fail(toolresult.UnknownTool), nil
-	case len(r.tool.spec.CheckArguments(r.bound)) > 0, r.tool.decodes(r.bound.Arguments()) != nil:
+	}
+	fits := len(r.tool.spec.CheckArguments(r.bound)) == 0
+	if fits {
+		var err error
+		r.input, err = r.tool.decode(r.bound.Arguments())
+		fits = err == nil
+	}
+	if !fits {
 		return toolresult.Principal{}, r.fail(toolresult.InvalidArguments), nil
 	}
-	current, allowed, err := rt.admit(ctx, r.tool, r.bound.Principal(), r.bound.Arguments())
+	current, allowed, err := rt.admit(ctx, r.tool, r.bound.Principal(), r.input.resource)
 	if err != nil {
 		return current, nil, err
 	}
@@ -172,17 +179,17 @@ func (rt *Runtime) screen(ctx context.Context, r request) (toolresult.Principal,
 	return current, nil, nil
 }
 
-func (r request) fail(code toolresult.Code) *toolresult.Package {
+func (r *request) fail(code toolresult.Code) *toolresult.Package {
 	return r.bound.Failure(code, "", r.now)
 }
 
-func (r request) failAt(code toolresult.Code, statusRef string) *toolresult.Package {
+func (r *request) failAt(code toolresult.Code, statusRef string) *toolresult.Package {
 	return r.bound.Failure(code, statusRef, r.now)
 }
 
 // admit looks up who the principal is now and whether it may use the tool on
 // the resource that the arguments name. The presented roles play no part.
-func (rt *Runtime) admit(ctx context.Context, t *tool, p toolresult.Principal, args string) (toolresult.Principal, bool, error) {
+func (rt *Runtime) admit(ctx context.Context, t *tool, p toolresult.Principal, resource string) (toolresult.Principal, bool, error) {
 	current := toolresult.Principal{TenantID: p.TenantID, SubjectID: p.SubjectID}
 	if rt.resolver != nil {
 		found, err := rt.resolver(ctx, p.TenantID, p.SubjectID)
@@ -199,12 +206,7 @@ func (rt *Runtime) admit(ctx context.Context, t *tool, p toolresult.Principal, a
 		}
 		current.Roles = append([]string(nil), found.Roles...)
 	}
-	name := t.spec.Contract().Name
-	resource, err := t.resource(args)
-	if err != nil {
-		return current, false, fmt.Errorf("toolruntime: resource of tool %q: %w", name, err)
-	}
-	allowed, err := rt.authorizer(ctx, current, name, resource)
+	allowed, err := rt.authorizer(ctx, current, t.spec.Contract().Name, resource)
 	if err != nil {
 		return current, false, fmt.Errorf("toolruntime: authorize: %w", err)
 	}

@@ -30,7 +30,7 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if r.tool != nil && r.tool.spec.Risk() == Read {
 		return r.fail(toolresult.UnknownTool), nil
 	}
-	current, answer, err := rt.screen(ctx, r)
+	current, answer, err := rt.screen(ctx, &r)
 	if err != nil || answer != nil {
 		return answer, err
 	}
@@ -68,14 +68,14 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if err := rt.trust(ctx, rec, r.bound); err != nil {
 		return nil, err
 	}
-	if rec, err = rt.reconcile(ctx, r, rec, current); err != nil {
+	if rec, err = rt.reconcile(ctx, &r, rec, current); err != nil {
 		return nil, err
 	}
-	return rt.standing(r, rec, toolresult.ReceiptReconciled)
+	return rt.standing(&r, rec, toolresult.ReceiptReconciled)
 }
 
 // reconcile accepts a receipt for an unfinished operation, if there is one.
-func (rt *Runtime) reconcile(ctx context.Context, r request, rec *record, p toolresult.Principal) (*record, error) {
+func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p toolresult.Principal) (*record, error) {
 	if s := rec.state(); s != pending && s != processing {
 		return rec, nil
 	}
@@ -103,11 +103,11 @@ func (rt *Runtime) reconcile(ctx context.Context, r request, rec *record, p tool
 
 // recall asks the downstream whether it remembers the effect. An answer that
 // breaks the output contract is for the worker to judge, who holds the claim.
-func (rt *Runtime) recall(ctx context.Context, r request, rec *record, p toolresult.Principal) (toolresult.Evidence, bool) {
+func (rt *Runtime) recall(ctx context.Context, r *request, rec *record, p toolresult.Principal) (toolresult.Evidence, bool) {
 	ctx, cancel := context.WithTimeout(ctx, r.tool.timeout)
 	defer cancel()
 	a := attempt{rt: rt, tool: r.tool, bound: r.bound, effect: effectOf(rec, r.bound, p)}
-	answer, found, err := rt.ask(ctx, r.tool, a.effect, rec.arguments())
+	answer, found, err := rt.ask(ctx, r.tool, a.effect, r.input)
 	if err != nil {
 		rt.log.WarnContext(ctx, "find failed", "status_ref", rec.statusRef(), "tool", a.effect.Tool, "error", err)
 	}

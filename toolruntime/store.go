@@ -117,41 +117,51 @@ type lookup struct {
 }
 
 // lookup reads whether a call identity is bound, and the operation that holds
-// the call's scope with the receipt that answers it.
+// the call's scope with the receipt that answers it: of its event, the record has
+// the number of attempts alone.
 func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolresult.Purpose) (l lookup, err error) {
+	p, c := b.Principal(), b.Call()
+	key := dbgen.LookupParams{
+		TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
+		Provider: c.Provider, APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID,
+	}
+	var fingerprint string
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		l = lookup{}
-		p, c := b.Principal(), b.Call()
-		fingerprint, err := q.GetCallFingerprint(ctx, dbgen.GetCallFingerprintParams{
-			TenantID: p.TenantID, SubjectID: p.SubjectID, Provider: c.Provider,
-			APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID,
-		})
-		if l.bound, err = found(err); err != nil {
+		row, err := q.Lookup(ctx, key)
+		taken, err := found(err)
+		if err != nil {
 			return err
 		}
-		l.same = l.bound && fingerprint == b.Fingerprint(purpose)
-		// In this order: what is pruned between the two reads has its tombstone.
-		o, err := q.GetOperationByScope(ctx, scopeOf(b))
-		if ok, err := found(err); err != nil {
-			return err
-		} else if !ok {
-			_, err := q.GetTombstoneByScope(ctx, dbgen.GetTombstoneByScopeParams(scopeOf(b)))
-			l.pruned, err = found(err)
-			return err
-		}
-		l.current = &record{operation: o}
-		if state(o.State) != succeeded {
+		if taken {
+			l.current, fingerprint = lookedUp(&row), row.Fingerprint
 			return nil
 		}
-		if err := l.current.readLocal(ctx, q); err != nil || l.current.local != nil {
-			return err
-		}
-		if l.pruned, err = vanished(ctx, q, &o); l.pruned {
-			l.current = nil
-		}
+		// In this order: what is pruned between the two reads has its tombstone.
+		free, err := q.LookupFree(ctx, dbgen.LookupFreeParams{
+			TenantID: key.TenantID, SubjectID: key.SubjectID, ToolName: key.ToolName, IdempotencyKey: key.IdempotencyKey,
+			Provider: key.Provider, APIFamily: key.APIFamily, ResponseID: key.ResponseID, CallID: key.CallID,
+		})
+		l.pruned, fingerprint = free.Tombstones > 0, free.Fingerprint
 		return err
 	})
+	l.bound = fingerprint != ""
+	l.same = l.bound && fingerprint == b.Fingerprint(purpose)
 	return l, err
+}
+
+func lookedUp(row *dbgen.LookupRow) *record {
+	r := &record{operation: row.Operation, event: dbgen.Outbox{AttemptCount: row.Attempts}}
+	if row.ReceiptOf.Valid {
+		r.local = &dbgen.LocalReceipt{
+			OperationPK: row.ReceiptOf.Int64, ReceiptID: row.ReceiptID.String,
+			DownstreamRequestID: row.DownstreamRequestID.String, RequestSha256: row.ReceiptRequest.String,
+			ResultJSON: row.ResultJSON.String, ProducerRevision: row.ReceiptProducer.String,
+			ResourceRevision: row.ResourceRevision.String, ObservedAt: row.ObservedAt.String,
+			EffectRevision: row.ReceiptEffect.String, ReconciledAt: row.ReconciledAt.Int64, RowDigest: row.ReceiptDigest,
+		}
+	}
+	return r
 }
 
 // byRef reads an operation, its event and both receipts; nil when there is none,
@@ -190,6 +200,14 @@ func vanished(ctx context.Context, q dbgen.Querier, o *dbgen.Operation) (bool, e
 // claimed reads the operation of a claim again, with its event. One that has been
 // pruned ended long ago, under another claim.
 func claimed(ctx context.Context, q dbgen.Querier, c *record) (*record, error) {
+	row, err := q.GetClaimed(ctx, c.operation.OperationPK)
+	there, err := found(err)
+	if err != nil {
+		return nil, err
+	}
+	if there {
+		return &record{operation: row.Operation, event: row.Outbox}, nil
+	}
 	o, err := q.GetOperation(ctx, c.operation.OperationPK)
 	if there, err := found(err); err != nil {
 		return nil, err

@@ -46,6 +46,13 @@ func (fs findings) err(statusRef string) error {
 // checkOperation recomputes everything in an operation's row that follows from
 // the rest of the row.
 func checkOperation(o *dbgen.Operation, profiles []toolresult.Profile) (fs findings) {
+	checkRequest(&fs, o)
+	checkAcceptance(&fs, o, profiles)
+	return fs
+}
+
+// checkRequest recomputes the digests of the request.
+func checkRequest(fs *findings, o *dbgen.Operation) {
 	contract := contractOf(o)
 	if _, err := canonjson.ParseCanonical([]byte(o.ArgumentsJSON)); err != nil {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the arguments: "+rule(err))
@@ -55,16 +62,30 @@ func checkOperation(o *dbgen.Operation, profiles []toolresult.Profile) (fs findi
 	if o.StatusRef != toolresult.StatusRefOf(toolresult.EffectIdentity(o.TenantID, o.SubjectID, o.ToolName, o.IdempotencyKey, o.RequestSha256)) {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the status_ref does not match")
 	}
+}
+
+// provesRequest reports whether the digests of a bound call are those that
+// checkRequest would recompute, because they were computed from what is stored,
+// and match.
+func provesRequest(o *dbgen.Operation, b *toolresult.Bound) bool {
+	p, c := b.Principal(), b.Call()
+	return o.TenantID == p.TenantID && o.SubjectID == p.SubjectID && o.ToolName == c.Name && o.IdempotencyKey == c.IdempotencyKey &&
+		o.ArgumentsJSON == b.Arguments() && contractOf(o) == b.Contract() &&
+		o.RequestSha256 == b.RequestSHA256() && o.StatusRef == b.StatusRef()
+}
+
+// checkAcceptance recomputes what else follows from the rest of the row: who
+// called, and who approved.
+func checkAcceptance(fs *findings, o *dbgen.Operation, profiles []toolresult.Profile) {
 	r := record{operation: *o}
 	first := r.firstCall()
 	if first.Check() != nil || toolresult.CheckProfile(first.ExecutionContext, profiles) != nil {
 		fs.add("AUDIT_PROVIDER_CONTEXT", "the first call's provider context is malformed or not registered")
 	}
-	checkApproval(&fs, o, first.ExecutionContext, contract)
+	checkApproval(fs, o, first.ExecutionContext, contractOf(o))
 	if !bytes.Equal(o.RowDigest, rowdigest.Operation(*o)) {
 		fs.add("AUDIT_ROW_DIGEST", "the operation's row does not fit its digest")
 	}
-	return fs
 }
 
 func checkApproval(fs *findings, o *dbgen.Operation, first toolresult.ExecutionContext, contract toolresult.Contract) {

@@ -28,9 +28,9 @@ func (a *attempt) runTx(ctx, limited context.Context) (Outcome, error) {
 	}
 	var refusal error
 	done, err := a.rt.store.commitWith(ctx, a.claim.record, func(tx Tx) (toolresult.Evidence, error) {
-		answer, err := a.rt.guard(limited, func(ctx context.Context, e Effect, args string) (observed, error) {
-			return a.tool.runTx(ctx, tx, e, args)
-		}, a.effect, a.claim.arguments())
+		answer, err := a.rt.guard(limited, func(ctx context.Context, e Effect, in input) (observed, error) {
+			return a.tool.runTx(ctx, tx, e, in)
+		}, a.effect, a.input)
 		e := a.rt.evidence(a.tool, answer, a.effect.StatusRef)
 		if err == nil {
 			if violation := a.violation(answer, e); violation != "" {

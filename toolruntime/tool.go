@@ -117,7 +117,8 @@ type Tool[In, Out any] struct {
 	MaxConcurrent  int           // handlers at once in a worker; 0 means as many as the worker has
 	MaxPerSecond   float64       // handlers started per second in a worker; 0 means no limit
 
-	// Resource names what the arguments touch, for the Authorizer. Required.
+	// Resource names what the arguments touch, for the Authorizer. It looks at
+	// nothing else, so it is called once for a call. Required.
 	Resource func(In) string
 	// Rule is the business rule: it runs before an intent is accepted and again
 	// before the effect. An error means that it could not be found out. Optional.
@@ -152,9 +153,7 @@ func SpecOf(t Registration) (*toolresult.Spec, error) {
 	return c.spec, nil
 }
 
-// tool is a Tool without its types. The arguments are canonical text that has
-// passed the input schema, and are decoded anew for each use, so that what one
-// callback does to its copy never reaches another.
+// tool is a Tool without its types.
 type tool struct {
 	spec        *toolresult.Spec
 	description string
@@ -162,12 +161,21 @@ type tool struct {
 	timeout     time.Duration
 	concurrent  int     // 0 is no limit
 	perSecond   float64 // 0 is no limit
-	decodes     func(args string) error
-	resource    func(args string) (string, error)
-	rule        func(ctx context.Context, p toolresult.Principal, args string) (bool, error)
-	run         func(ctx context.Context, e Effect, args string) (observed, error)
-	runTx       func(ctx context.Context, tx Tx, e Effect, args string) (observed, error) // of transactional
-	find        func(ctx context.Context, e Effect, args string) (observed, bool, error)  // or nil
+	decode      func(args string) (input, error)
+	rule        func(ctx context.Context, p toolresult.Principal, in input) (bool, error)
+	run         func(ctx context.Context, e Effect, in input) (observed, error)
+	runTx       func(ctx context.Context, tx Tx, e Effect, in input) (observed, error) // of transactional
+	find        func(ctx context.Context, e Effect, in input) (observed, bool, error)  // or nil
+}
+
+// An input is a call's arguments for the callbacks of its tool: canonical text
+// that has passed the input schema, and what it decodes to.
+type input struct {
+	text string
+	// value is an In that holds no memory which a callback could change under
+	// another, or nil: then each callback gets a value decoded anew.
+	value    any
+	resource string
 }
 
 // observed is a receipt without its type. result is canonical unless malformed
@@ -234,34 +242,38 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 
 // erase gives c the callbacks without their types.
 func (t Tool[In, Out]) erase(c *tool) {
-	c.decodes = func(args string) error { _, err := decode[In](args); return err }
-	c.resource = func(args string) (string, error) {
+	copies := flat(reflect.TypeFor[In]())
+	c.decode = func(args string) (input, error) {
 		in, err := decode[In](args)
 		if err != nil {
-			return "", err
+			return input{}, err
 		}
-		return t.Resource(in), nil
+		x := input{text: args, resource: t.Resource(in)}
+		if copies {
+			x.value = in
+		}
+		return x, nil
 	}
-	c.rule = func(ctx context.Context, p toolresult.Principal, args string) (bool, error) {
+	c.rule = func(ctx context.Context, p toolresult.Principal, x input) (bool, error) {
 		if t.Rule == nil {
 			return true, nil
 		}
-		in, err := decode[In](args)
+		in, err := inputOf[In](x)
 		if err != nil {
 			return false, err
 		}
 		return t.Rule(ctx, p, in)
 	}
-	c.runTx = func(ctx context.Context, tx Tx, e Effect, args string) (observed, error) {
-		in, err := decode[In](args)
+	c.runTx = func(ctx context.Context, tx Tx, e Effect, x input) (observed, error) {
+		in, err := inputOf[In](x)
 		if err != nil {
 			return observed{}, err
 		}
 		r, err := t.RunTx(ctx, tx, e, in)
 		return erased(r), err
 	}
-	c.run = func(ctx context.Context, e Effect, args string) (observed, error) {
-		in, err := decode[In](args)
+	c.run = func(ctx context.Context, e Effect, x input) (observed, error) {
+		in, err := inputOf[In](x)
 		if err != nil {
 			return observed{}, err
 		}
@@ -271,14 +283,39 @@ func (t Tool[In, Out]) erase(c *tool) {
 	if t.Find == nil {
 		return
 	}
-	c.find = func(ctx context.Context, e Effect, args string) (observed, bool, error) {
-		in, err := decode[In](args)
+	c.find = func(ctx context.Context, e Effect, x input) (observed, bool, error) {
+		in, err := inputOf[In](x)
 		if err != nil {
 			return observed{}, false, err
 		}
 		r, found, err := t.Find(ctx, e, in)
 		return erased(r), found, err
 	}
+}
+
+// flat reports whether copies of a type's values share no memory.
+func flat(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Array:
+		return flat(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !flat(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return false
+	}
+	return true
+}
+
+func inputOf[In any](x input) (In, error) {
+	if in, ok := x.value.(In); ok {
+		return in, nil
+	}
+	return decode[In](x.text)
 }
 
 func (t Tool[In, Out]) revisions(input, output json.RawMessage) toolresult.Revisions {

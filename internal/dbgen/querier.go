@@ -42,6 +42,8 @@ type Querier interface {
 	DeleteResolutions(ctx context.Context, operationPk int64) (int64, error)
 	// GetCallFingerprint returns what a call identity is bound to.
 	GetCallFingerprint(ctx context.Context, arg GetCallFingerprintParams) (string, error)
+	// GetClaimed returns an operation with its event.
+	GetClaimed(ctx context.Context, operationPk int64) (GetClaimedRow, error)
 	// GetDownstreamReceipt returns the receipt that was observed for a scope.
 	GetDownstreamReceipt(ctx context.Context, arg GetDownstreamReceiptParams) (DownstreamReceipt, error)
 	// GetEvent returns an operation's event.
@@ -58,8 +60,6 @@ type Querier interface {
 	GetRejectedReceipt(ctx context.Context, operationPk int64) (RejectedReceipt, error)
 	// GetTombstoneByRef returns the tombstone of a public name.
 	GetTombstoneByRef(ctx context.Context, statusRef string) (Tombstone, error)
-	// GetTombstoneByScope returns the tombstone of a scope.
-	GetTombstoneByScope(ctx context.Context, arg GetTombstoneByScopeParams) (Tombstone, error)
 	// InsertAttempt records how an attempt has ended, unless that is known.
 	InsertAttempt(ctx context.Context, arg InsertAttemptParams) (int64, error)
 	// InsertCallBinding binds a call identity, unless it is bound already.
@@ -116,6 +116,12 @@ type Querier interface {
 	ListResolutions(ctx context.Context, operationPk int64) ([]Resolution, error)
 	// ListTombstones is a page of tombstones after a public name.
 	ListTombstones(ctx context.Context, arg ListTombstonesParams) ([]Tombstone, error)
+	// Lookup returns the operation that holds a scope with the receipt that answers it
+	// and the number of its last attempt, and what a call identity is bound to, if it is.
+	Lookup(ctx context.Context, arg LookupParams) (LookupRow, error)
+	// LookupFree returns, for a scope that no operation holds, whether it has a
+	// tombstone, and what a call identity is bound to, if it is.
+	LookupFree(ctx context.Context, arg LookupFreeParams) (LookupFreeRow, error)
 	// MoveEvent changes an event's state, if it is still in the state and under the
 	// fence (attempt_count) that the caller has read.
 	MoveEvent(ctx context.Context, arg MoveEventParams) (int64, error)

@@ -54,6 +54,11 @@ func (s *Queries) GetCallFingerprint(ctx context.Context, arg dbgen.GetCallFinge
 	return v, s.classify(err)
 }
 
+func (s *Queries) GetClaimed(ctx context.Context, operationPK int64) (dbgen.GetClaimedRow, error) {
+	row, err := s.q.GetClaimed(ctx, operationPK)
+	return dbgen.GetClaimedRow{Operation: dbgen.Operation(row.Operation), Outbox: dbgen.Outbox(row.Outbox)}, s.classify(err)
+}
+
 func (s *Queries) GetDownstreamReceipt(ctx context.Context, arg dbgen.GetDownstreamReceiptParams) (dbgen.DownstreamReceipt, error) {
 	row, err := s.q.GetDownstreamReceipt(ctx, postgres.GetDownstreamReceiptParams(arg))
 	return dbgen.DownstreamReceipt(row), s.classify(err)
@@ -87,6 +92,22 @@ func (s *Queries) GetOperationByScope(ctx context.Context, arg dbgen.GetOperatio
 func (s *Queries) GetRejectedReceipt(ctx context.Context, operationPK int64) (dbgen.RejectedReceipt, error) {
 	row, err := s.q.GetRejectedReceipt(ctx, operationPK)
 	return dbgen.RejectedReceipt(row), s.classify(err)
+}
+
+func (s *Queries) Lookup(ctx context.Context, arg dbgen.LookupParams) (dbgen.LookupRow, error) {
+	row, err := s.q.Lookup(ctx, postgres.LookupParams(arg))
+	return dbgen.LookupRow{
+		Operation: dbgen.Operation(row.Operation), ReceiptOf: row.ReceiptOf, ReceiptID: row.ReceiptID,
+		DownstreamRequestID: row.DownstreamRequestID, ReceiptRequest: row.ReceiptRequest, ResultJSON: row.ResultJSON,
+		ReceiptProducer: row.ReceiptProducer, ResourceRevision: row.ResourceRevision, ObservedAt: row.ObservedAt,
+		ReceiptEffect: row.ReceiptEffect, ReconciledAt: row.ReconciledAt, ReceiptDigest: row.ReceiptDigest,
+		Attempts: row.Attempts, Fingerprint: row.Fingerprint,
+	}, s.classify(err)
+}
+
+func (s *Queries) LookupFree(ctx context.Context, arg dbgen.LookupFreeParams) (dbgen.LookupFreeRow, error) {
+	row, err := s.q.LookupFree(ctx, postgres.LookupFreeParams(arg))
+	return dbgen.LookupFreeRow(row), s.classify(err)
 }
 
 func (s *Queries) InsertCallBinding(ctx context.Context, arg dbgen.InsertCallBindingParams) (int64, error) {

@@ -57,11 +57,6 @@ func (s *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (dbge
 	return dbgen.Tombstone(row), s.classify(err)
 }
 
-func (s *Queries) GetTombstoneByScope(ctx context.Context, arg dbgen.GetTombstoneByScopeParams) (dbgen.Tombstone, error) {
-	row, err := s.q.GetTombstoneByScope(ctx, postgres.GetTombstoneByScopeParams(arg))
-	return dbgen.Tombstone(row), s.classify(err)
-}
-
 func (s *Queries) InsertTombstone(ctx context.Context, arg dbgen.InsertTombstoneParams) (int64, error) {
 	v, err := s.q.InsertTombstone(ctx, postgres.InsertTombstoneParams(arg))
 	return v, s.classify(err)

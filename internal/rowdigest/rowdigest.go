@@ -23,7 +23,9 @@ import (
 
 type row []byte
 
-func start(table string) row { return make(row, 0, 1024).text(table) }
+// start begins a row. It must be small enough to be inlined: then a row of usual
+// size costs no memory.
+func start() row { return make(row, 0, 1024) }
 
 func (r row) text(s string) row {
 	r = strconv.AppendInt(r, int64(len(s)), 10)
@@ -62,14 +64,14 @@ func (r row) sum() []byte {
 
 // CallBinding is the digest of a row of call_bindings.
 func CallBinding(b dbgen.CallBinding) []byte {
-	return start("call_bindings").
+	return start().text("call_bindings").
 		texts(b.TenantID, b.SubjectID, b.Provider, b.APIFamily, b.ResponseID, b.CallID, b.FingerprintSha256).
 		integer(b.CreatedAt).text(b.StatusRef).sum()
 }
 
 // Operation is the digest of a row of operations.
 func Operation(o dbgen.Operation) []byte {
-	return start("operations").
+	return start().text("operations").
 		texts(o.TenantID, o.SubjectID, o.ToolName, o.IdempotencyKey, o.RequestSha256, o.ArgumentsJSON,
 			o.InputSchemaRevision, o.OutputSchemaRevision, o.EffectRevision, o.HandlerRevision,
 			o.ProducerRevision, o.PolicyRevision, o.ApprovalID, o.ApproverID, o.ApprovalDigest).
@@ -81,7 +83,7 @@ func Operation(o dbgen.Operation) []byte {
 
 // Event is the digest of a row of outbox.
 func Event(e dbgen.Outbox) []byte {
-	return start("outbox").
+	return start().text("outbox").
 		integer(e.OperationPK).texts(e.EventID, e.PayloadJSON, e.State).
 		nullText(e.LeaseOwner).nullInteger(e.LeaseUntil).
 		integer(e.AttemptCount).integer(e.CreatedAt).integer(e.UpdatedAt).due(e).sum()
@@ -98,14 +100,14 @@ func (r row) due(e dbgen.Outbox) row {
 
 // Attempt is the digest of a row of attempts.
 func Attempt(a dbgen.Attempt) []byte {
-	return start("attempts").
+	return start().text("attempts").
 		integer(a.OperationPK).integer(a.Attempt).text(a.WorkerID).
 		integer(a.StartedAt).integer(a.EndedAt).text(a.Outcome).sum()
 }
 
 // DownstreamReceipt is the digest of a row of downstream_receipts.
 func DownstreamReceipt(r dbgen.DownstreamReceipt) []byte {
-	return start("downstream_receipts").
+	return start().text("downstream_receipts").
 		texts(r.TenantID, r.SubjectID, r.ToolName, r.IdempotencyKey, r.RequestSha256, r.ReceiptID,
 			r.DownstreamRequestID, r.ResultJSON, r.ProducerRevision, r.ResourceRevision, r.ObservedAt,
 			r.EffectRevision).
@@ -114,7 +116,7 @@ func DownstreamReceipt(r dbgen.DownstreamReceipt) []byte {
 
 // LocalReceipt is the digest of a row of local_receipts.
 func LocalReceipt(r dbgen.LocalReceipt) []byte {
-	return start("local_receipts").
+	return start().text("local_receipts").
 		integer(r.OperationPK).
 		texts(r.ReceiptID, r.DownstreamRequestID, r.RequestSha256, r.ResultJSON, r.ProducerRevision,
 			r.ResourceRevision, r.ObservedAt, r.EffectRevision).
@@ -123,18 +125,18 @@ func LocalReceipt(r dbgen.LocalReceipt) []byte {
 
 // Resolution is the digest of a row of resolutions.
 func Resolution(r dbgen.Resolution) []byte {
-	return start("resolutions").
+	return start().text("resolutions").
 		integer(r.OperationPK).integer(r.Seq).texts(r.Decision, r.Actor, r.Reason).integer(r.DecidedAt).sum()
 }
 
 // PausedTool is the digest of a row of paused_tools.
 func PausedTool(p dbgen.PausedTool) []byte {
-	return start("paused_tools").texts(p.ToolName, p.Actor, p.Reason).integer(p.PausedAt).sum()
+	return start().text("paused_tools").texts(p.ToolName, p.Actor, p.Reason).integer(p.PausedAt).sum()
 }
 
 // RejectedReceipt is the digest of a row of rejected_receipts.
 func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
-	return start("rejected_receipts").
+	return start().text("rejected_receipts").
 		integer(r.OperationPK).integer(r.Attempt).
 		texts(r.ReceiptID, r.DownstreamRequestID, r.ResultText, r.ProducerRevision, r.ResourceRevision,
 			r.ObservedAt, r.Violation).
@@ -143,7 +145,7 @@ func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
 
 // Tombstone is the digest of a row of tombstones.
 func Tombstone(t dbgen.Tombstone) []byte {
-	return start("tombstones").
+	return start().text("tombstones").
 		texts(t.TenantID, t.SubjectID, t.ToolName, t.IdempotencyKey, t.StatusRef, t.State, t.RequestSha256).
 		integer(t.CreatedAt).integer(t.CompletedAt).integer(t.PrunedAt).sum()
 }

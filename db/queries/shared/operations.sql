@@ -4,6 +4,48 @@ SELECT * FROM operations
 WHERE tenant_id = @tenant_id AND subject_id = @subject_id
     AND tool_name = @tool_name AND idempotency_key = @idempotency_key;
 
+-- name: Lookup :one
+-- Lookup returns the operation that holds a scope with the receipt that answers it
+-- and the number of its last attempt, and what a call identity is bound to, if it is.
+SELECT sqlc.embed(operations),
+    local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
+    local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
+    local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
+    local_receipts.observed_at, local_receipts.effect_revision AS receipt_effect,
+    local_receipts.reconciled_at, local_receipts.row_digest AS receipt_digest,
+    CAST(COALESCE((SELECT outbox.attempt_count FROM outbox WHERE outbox.operation_pk = operations.operation_pk), 0) AS BIGINT) AS attempts,
+    CAST(COALESCE((
+        SELECT call_bindings.fingerprint_sha256 FROM call_bindings
+        WHERE call_bindings.tenant_id = CAST(@tenant_id AS TEXT) AND call_bindings.subject_id = CAST(@subject_id AS TEXT)
+            AND call_bindings.provider = CAST(@provider AS TEXT) AND call_bindings.api_family = CAST(@api_family AS TEXT)
+            AND call_bindings.response_id = CAST(@response_id AS TEXT) AND call_bindings.call_id = CAST(@call_id AS TEXT)
+    ), '') AS TEXT) AS fingerprint
+FROM operations LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk
+WHERE operations.tenant_id = CAST(@tenant_id AS TEXT) AND operations.subject_id = CAST(@subject_id AS TEXT)
+    AND operations.tool_name = CAST(@tool_name AS TEXT) AND operations.idempotency_key = CAST(@idempotency_key AS TEXT);
+
+-- name: LookupFree :one
+-- LookupFree returns, for a scope that no operation holds, whether it has a
+-- tombstone, and what a call identity is bound to, if it is.
+SELECT
+    CAST((
+        SELECT COUNT(*) FROM tombstones
+        WHERE tombstones.tenant_id = CAST(@tenant_id AS TEXT) AND tombstones.subject_id = CAST(@subject_id AS TEXT)
+            AND tombstones.tool_name = CAST(@tool_name AS TEXT) AND tombstones.idempotency_key = CAST(@idempotency_key AS TEXT)
+    ) AS BIGINT) AS tombstones,
+    CAST(COALESCE((
+        SELECT call_bindings.fingerprint_sha256 FROM call_bindings
+        WHERE call_bindings.tenant_id = CAST(@tenant_id AS TEXT) AND call_bindings.subject_id = CAST(@subject_id AS TEXT)
+            AND call_bindings.provider = CAST(@provider AS TEXT) AND call_bindings.api_family = CAST(@api_family AS TEXT)
+            AND call_bindings.response_id = CAST(@response_id AS TEXT) AND call_bindings.call_id = CAST(@call_id AS TEXT)
+    ), '') AS TEXT) AS fingerprint;
+
+-- name: GetClaimed :one
+-- GetClaimed returns an operation with its event.
+SELECT sqlc.embed(operations), sqlc.embed(outbox)
+FROM operations JOIN outbox ON outbox.operation_pk = operations.operation_pk
+WHERE operations.operation_pk = CAST(@operation_pk AS BIGINT);
+
 -- name: GetOperationByRef :one
 -- GetOperationByRef returns the operation of a public name.
 SELECT * FROM operations WHERE status_ref = @status_ref;

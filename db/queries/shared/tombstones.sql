@@ -10,12 +10,6 @@ SELECT CAST((
         AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
 ) AS BIGINT) AS holders;
 
--- name: GetTombstoneByScope :one
--- GetTombstoneByScope returns the tombstone of a scope.
-SELECT * FROM tombstones
-WHERE tenant_id = @tenant_id AND subject_id = @subject_id
-    AND tool_name = @tool_name AND idempotency_key = @idempotency_key;
-
 -- name: GetTombstoneByRef :one
 -- GetTombstoneByRef returns the tombstone of a public name.
 SELECT * FROM tombstones WHERE status_ref = @status_ref;

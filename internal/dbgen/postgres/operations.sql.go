@@ -10,6 +10,69 @@ import (
 	"database/sql"
 )
 
+const getClaimed = `-- name: GetClaimed :one
+SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, outbox.operation_pk, outbox.event_id, outbox.payload_json, outbox.state, outbox.lease_owner, outbox.lease_until, outbox.attempt_count, outbox.created_at, outbox.updated_at, outbox.row_digest, outbox.next_attempt_at, outbox.lane
+FROM operations JOIN outbox ON outbox.operation_pk = operations.operation_pk
+WHERE operations.operation_pk = CAST($1 AS BIGINT)
+`
+
+type GetClaimedRow struct {
+	Operation Operation
+	Outbox    Outbox
+}
+
+// GetClaimed returns an operation with its event.
+func (q *Queries) GetClaimed(ctx context.Context, operationPk int64) (GetClaimedRow, error) {
+	row := q.db.QueryRowContext(ctx, getClaimed, operationPk)
+	var i GetClaimedRow
+	err := row.Scan(
+		&i.Operation.OperationPK,
+		&i.Operation.TenantID,
+		&i.Operation.SubjectID,
+		&i.Operation.ToolName,
+		&i.Operation.IdempotencyKey,
+		&i.Operation.RequestSha256,
+		&i.Operation.ArgumentsJSON,
+		&i.Operation.InputSchemaRevision,
+		&i.Operation.OutputSchemaRevision,
+		&i.Operation.EffectRevision,
+		&i.Operation.HandlerRevision,
+		&i.Operation.ProducerRevision,
+		&i.Operation.PolicyRevision,
+		&i.Operation.ApprovalID,
+		&i.Operation.ApproverID,
+		&i.Operation.ApprovalDigest,
+		&i.Operation.ApprovalExpiresAt,
+		&i.Operation.ApprovedAt,
+		&i.Operation.FirstOperationID,
+		&i.Operation.FirstCallID,
+		&i.Operation.FirstResponseID,
+		&i.Operation.FirstProvider,
+		&i.Operation.FirstAPIFamily,
+		&i.Operation.FirstAdapterRevision,
+		&i.Operation.StatusRef,
+		&i.Operation.State,
+		&i.Operation.CreatedAt,
+		&i.Operation.UpdatedAt,
+		&i.Operation.CompletedAt,
+		&i.Operation.Reason,
+		&i.Operation.RowDigest,
+		&i.Outbox.OperationPK,
+		&i.Outbox.EventID,
+		&i.Outbox.PayloadJSON,
+		&i.Outbox.State,
+		&i.Outbox.LeaseOwner,
+		&i.Outbox.LeaseUntil,
+		&i.Outbox.AttemptCount,
+		&i.Outbox.CreatedAt,
+		&i.Outbox.UpdatedAt,
+		&i.Outbox.RowDigest,
+		&i.Outbox.NextAttemptAt,
+		&i.Outbox.Lane,
+	)
+	return i, err
+}
+
 const getOperation = `-- name: GetOperation :one
 SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE operation_pk = $1
 `
@@ -312,6 +375,165 @@ func (q *Queries) ListOperations(ctx context.Context, arg ListOperationsParams) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const lookup = `-- name: Lookup :one
+SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
+    local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
+    local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
+    local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
+    local_receipts.observed_at, local_receipts.effect_revision AS receipt_effect,
+    local_receipts.reconciled_at, local_receipts.row_digest AS receipt_digest,
+    CAST(COALESCE((SELECT outbox.attempt_count FROM outbox WHERE outbox.operation_pk = operations.operation_pk), 0) AS BIGINT) AS attempts,
+    CAST(COALESCE((
+        SELECT call_bindings.fingerprint_sha256 FROM call_bindings
+        WHERE call_bindings.tenant_id = CAST($1 AS TEXT) AND call_bindings.subject_id = CAST($2 AS TEXT)
+            AND call_bindings.provider = CAST($3 AS TEXT) AND call_bindings.api_family = CAST($4 AS TEXT)
+            AND call_bindings.response_id = CAST($5 AS TEXT) AND call_bindings.call_id = CAST($6 AS TEXT)
+    ), '') AS TEXT) AS fingerprint
+FROM operations LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk
+WHERE operations.tenant_id = CAST($1 AS TEXT) AND operations.subject_id = CAST($2 AS TEXT)
+    AND operations.tool_name = CAST($7 AS TEXT) AND operations.idempotency_key = CAST($8 AS TEXT)
+`
+
+type LookupParams struct {
+	TenantID       string
+	SubjectID      string
+	Provider       string
+	APIFamily      string
+	ResponseID     string
+	CallID         string
+	ToolName       string
+	IdempotencyKey string
+}
+
+type LookupRow struct {
+	Operation           Operation
+	ReceiptOf           sql.NullInt64
+	ReceiptID           sql.NullString
+	DownstreamRequestID sql.NullString
+	ReceiptRequest      sql.NullString
+	ResultJSON          sql.NullString
+	ReceiptProducer     sql.NullString
+	ResourceRevision    sql.NullString
+	ObservedAt          sql.NullString
+	ReceiptEffect       sql.NullString
+	ReconciledAt        sql.NullInt64
+	ReceiptDigest       []byte
+	Attempts            int64
+	Fingerprint         string
+}
+
+// Lookup returns the operation that holds a scope with the receipt that answers it
+// and the number of its last attempt, and what a call identity is bound to, if it is.
+func (q *Queries) Lookup(ctx context.Context, arg LookupParams) (LookupRow, error) {
+	row := q.db.QueryRowContext(ctx, lookup,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.Provider,
+		arg.APIFamily,
+		arg.ResponseID,
+		arg.CallID,
+		arg.ToolName,
+		arg.IdempotencyKey,
+	)
+	var i LookupRow
+	err := row.Scan(
+		&i.Operation.OperationPK,
+		&i.Operation.TenantID,
+		&i.Operation.SubjectID,
+		&i.Operation.ToolName,
+		&i.Operation.IdempotencyKey,
+		&i.Operation.RequestSha256,
+		&i.Operation.ArgumentsJSON,
+		&i.Operation.InputSchemaRevision,
+		&i.Operation.OutputSchemaRevision,
+		&i.Operation.EffectRevision,
+		&i.Operation.HandlerRevision,
+		&i.Operation.ProducerRevision,
+		&i.Operation.PolicyRevision,
+		&i.Operation.ApprovalID,
+		&i.Operation.ApproverID,
+		&i.Operation.ApprovalDigest,
+		&i.Operation.ApprovalExpiresAt,
+		&i.Operation.ApprovedAt,
+		&i.Operation.FirstOperationID,
+		&i.Operation.FirstCallID,
+		&i.Operation.FirstResponseID,
+		&i.Operation.FirstProvider,
+		&i.Operation.FirstAPIFamily,
+		&i.Operation.FirstAdapterRevision,
+		&i.Operation.StatusRef,
+		&i.Operation.State,
+		&i.Operation.CreatedAt,
+		&i.Operation.UpdatedAt,
+		&i.Operation.CompletedAt,
+		&i.Operation.Reason,
+		&i.Operation.RowDigest,
+		&i.ReceiptOf,
+		&i.ReceiptID,
+		&i.DownstreamRequestID,
+		&i.ReceiptRequest,
+		&i.ResultJSON,
+		&i.ReceiptProducer,
+		&i.ResourceRevision,
+		&i.ObservedAt,
+		&i.ReceiptEffect,
+		&i.ReconciledAt,
+		&i.ReceiptDigest,
+		&i.Attempts,
+		&i.Fingerprint,
+	)
+	return i, err
+}
+
+const lookupFree = `-- name: LookupFree :one
+SELECT
+    CAST((
+        SELECT COUNT(*) FROM tombstones
+        WHERE tombstones.tenant_id = CAST($1 AS TEXT) AND tombstones.subject_id = CAST($2 AS TEXT)
+            AND tombstones.tool_name = CAST($3 AS TEXT) AND tombstones.idempotency_key = CAST($4 AS TEXT)
+    ) AS BIGINT) AS tombstones,
+    CAST(COALESCE((
+        SELECT call_bindings.fingerprint_sha256 FROM call_bindings
+        WHERE call_bindings.tenant_id = CAST($1 AS TEXT) AND call_bindings.subject_id = CAST($2 AS TEXT)
+            AND call_bindings.provider = CAST($5 AS TEXT) AND call_bindings.api_family = CAST($6 AS TEXT)
+            AND call_bindings.response_id = CAST($7 AS TEXT) AND call_bindings.call_id = CAST($8 AS TEXT)
+    ), '') AS TEXT) AS fingerprint
+`
+
+type LookupFreeParams struct {
+	TenantID       string
+	SubjectID      string
+	ToolName       string
+	IdempotencyKey string
+	Provider       string
+	APIFamily      string
+	ResponseID     string
+	CallID         string
+}
+
+type LookupFreeRow struct {
+	Tombstones  int64
+	Fingerprint string
+}
+
+// LookupFree returns, for a scope that no operation holds, whether it has a
+// tombstone, and what a call identity is bound to, if it is.
+func (q *Queries) LookupFree(ctx context.Context, arg LookupFreeParams) (LookupFreeRow, error) {
+	row := q.db.QueryRowContext(ctx, lookupFree,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.ToolName,
+		arg.IdempotencyKey,
+		arg.Provider,
+		arg.APIFamily,
+		arg.ResponseID,
+		arg.CallID,
+	)
+	var i LookupFreeRow
+	err := row.Scan(&i.Tombstones, &i.Fingerprint)
+	return i, err
 }
 
 const moveOperation = `-- name: MoveOperation :execrows

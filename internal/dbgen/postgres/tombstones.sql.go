@@ -200,44 +200,6 @@ func (q *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (Tomb
 	return i, err
 }
 
-const getTombstoneByScope = `-- name: GetTombstoneByScope :one
-SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest FROM tombstones
-WHERE tenant_id = $1 AND subject_id = $2
-    AND tool_name = $3 AND idempotency_key = $4
-`
-
-type GetTombstoneByScopeParams struct {
-	TenantID       string
-	SubjectID      string
-	ToolName       string
-	IdempotencyKey string
-}
-
-// GetTombstoneByScope returns the tombstone of a scope.
-func (q *Queries) GetTombstoneByScope(ctx context.Context, arg GetTombstoneByScopeParams) (Tombstone, error) {
-	row := q.db.QueryRowContext(ctx, getTombstoneByScope,
-		arg.TenantID,
-		arg.SubjectID,
-		arg.ToolName,
-		arg.IdempotencyKey,
-	)
-	var i Tombstone
-	err := row.Scan(
-		&i.TenantID,
-		&i.SubjectID,
-		&i.ToolName,
-		&i.IdempotencyKey,
-		&i.StatusRef,
-		&i.State,
-		&i.RequestSha256,
-		&i.CreatedAt,
-		&i.CompletedAt,
-		&i.PrunedAt,
-		&i.RowDigest,
-	)
-	return i, err
-}
-
 const insertTombstone = `-- name: InsertTombstone :execrows
 INSERT INTO tombstones (
     tenant_id, subject_id, tool_name, idempotency_key, status_ref, state,
