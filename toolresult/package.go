@@ -41,6 +41,16 @@ const (
 type Package struct {
 	ModelResult    ModelResult    `json:"model_result"`
 	ProtectedAudit ProtectedAudit `json:"protected_audit"`
+	// Ended is when the operation ended that a package is the answer of, which for
+	// a replay was before the call. It is for the host alone and in neither
+	// projection; zero where no operation has ended.
+	Ended Ending `json:"-"`
+}
+
+// An Ending is when an operation ended, and in which attempt.
+type Ending struct {
+	At      int64 // Unix seconds
+	Attempt int64 // from 1; 0 for one that ended without an attempt
 }
 
 // A ModelResult is the projection that goes to the model.
@@ -180,7 +190,7 @@ func (b *Bound) failure(code Code, statusRef string, d Delivery, now int64) *Pac
 func (b *Bound) seal(m ModelResult, d Downstream) *Package {
 	c := b.call
 	result := m.SHA256()
-	return &Package{m, ProtectedAudit{
+	return &Package{ModelResult: m, ProtectedAudit: ProtectedAudit{
 		SchemaVersion: auditSchema,
 		Visibility:    auditVisibility,
 		OperationID:   c.OperationID,

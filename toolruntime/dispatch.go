@@ -194,16 +194,24 @@ func (rt *Runtime) standing(r *request, rec *record, d toolresult.Delivery) (*to
 		if err != nil {
 			return nil, err
 		}
-		return r.bound.Success(r.tool.spec.Source(), e, d), nil
+		return r.success(rec, e, d), nil
 	case failed:
-		if rec.reason() == toolresult.OutcomeUnknown {
-			return r.failAt(rec.reason(), rec.statusRef()), nil // abandoned
+		answer := r.failAt(rec.reason(), rec.statusRef()) // abandoned
+		if rec.reason() != toolresult.OutcomeUnknown {
+			answer = r.bound.Ended(rec.reason(), d, r.now)
 		}
-		return r.bound.Ended(rec.reason(), d, r.now), nil
+		answer.Ended = rec.ended()
+		return answer, nil
 	case inReview:
 		return r.failAt(rec.reason(), rec.statusRef()), nil
 	}
 	return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
+}
+
+func (r *request) success(rec *record, e toolresult.Evidence, d toolresult.Delivery) *toolresult.Package {
+	answer := r.bound.Success(r.tool.spec.Source(), e, d)
+	answer.Ended = rec.ended()
+	return answer
 }
 
 // decide evaluates the business rule and the approvals for a new intent. It
@@ -245,7 +253,11 @@ func (rt *Runtime) inline(ctx context.Context, r *request, rec *record, o Dispat
 	if err != nil {
 		return nil, err
 	}
-	return rt.standing(r, rec, toolresult.Fresh)
+	if rec.state() != succeeded {
+		return rt.standing(r, rec, toolresult.Fresh)
+	}
+	// The receipt was held against the contract just now, before it was stored.
+	return r.success(rec, acceptedRow(rec.local).evidence(rec.statusRef()), toolresult.Fresh), nil
 }
 
 // read answers a call of a read tool, which leaves nothing in the ledger.

@@ -65,6 +65,11 @@ func (r *record) arguments() string { return r.operation.ArgumentsJSON }
 // reason is the code with which an operation failed or went into review.
 func (r *record) reason() toolresult.Code { return toolresult.Code(r.operation.Reason) }
 
+// ended is when and how an operation that has ended did.
+func (r *record) ended() toolresult.Ending {
+	return toolresult.Ending{At: r.operation.CompletedAt.Int64, Attempt: r.fence()}
+}
+
 // owner is the principal whose operation it is, without roles.
 func (r *record) owner() toolresult.Principal {
 	return toolresult.Principal{TenantID: r.operation.TenantID, SubjectID: r.operation.SubjectID}
@@ -126,7 +131,7 @@ func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolres
 		Provider: c.Provider, APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID,
 	}
 	var fingerprint string
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		l = lookup{}
 		row, err := q.Lookup(ctx, key)
 		taken, err := found(err)

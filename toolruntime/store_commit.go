@@ -78,6 +78,14 @@ type commitment struct {
 // is left as it is.
 func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error) {
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		if c.fence != 0 {
+			// Nothing is read again while the rows are still those of the claim, which
+			// the move finds out.
+			r = &record{operation: c.record.operation, event: c.record.event}
+			if err := r.end(ctx, q, c); !errors.Is(err, ErrLeaseLost) {
+				return err
+			}
+		}
 		if r, err = claimed(ctx, q, c.record); err != nil {
 			return err
 		}
@@ -98,17 +106,16 @@ func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error)
 
 // end accepts a receipt and ends the operation, if it has not ended.
 func (r *record) end(ctx context.Context, q dbgen.Querier, c commitment) error {
-	if err := r.accept(ctx, q, c); err != nil {
-		return err
+	if r.state() != succeeded {
+		how, now := endReconciled, c.now
+		if c.fence != 0 {
+			how, now = endSucceeded, r.later(now)
+		}
+		if err := r.apply(ctx, q, move{to: succeeded, now: now, ending: how}); err != nil {
+			return err
+		}
 	}
-	if r.state() == succeeded {
-		return nil
-	}
-	how, now := endReconciled, c.now
-	if c.fence != 0 {
-		how, now = endSucceeded, r.later(now)
-	}
-	return r.apply(ctx, q, move{to: succeeded, now: now, ending: how})
+	return r.accept(ctx, q, c)
 }
 
 // mayEnd holds a worker's fence against the event.
@@ -137,15 +144,6 @@ func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err
 		!bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream))) {
 		return &ContractError{r.statusRef(), "the downstream's receipt was changed while it was checked"}
 	}
-	if err := r.readLocal(ctx, q); err != nil {
-		return err
-	}
-	if r.local != nil {
-		if acceptedRow(r.local) != observedRow(r.downstream) {
-			return &ContractError{r.statusRef(), "the local receipt differs from the downstream's"}
-		}
-		return nil
-	}
 	d := r.downstream
 	l := dbgen.LocalReceipt{
 		OperationPK: r.operation.OperationPK, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
@@ -155,7 +153,17 @@ func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err
 	}
 	l.RowDigest = rowdigest.LocalReceipt(l)
 	r.local = &l
-	return q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
+	n, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
+	if err != nil || n == 1 {
+		return err
+	}
+	if err := r.readLocal(ctx, q); err != nil {
+		return err
+	}
+	if acceptedRow(r.local) != observedRow(r.downstream) {
+		return &ContractError{r.statusRef(), "the local receipt differs from the downstream's"}
+	}
+	return nil
 }
 
 // A parking takes an operation out of the workers' reach until a person looks

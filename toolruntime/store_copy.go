@@ -183,7 +183,7 @@ func insertWhole(ctx context.Context, q dbgen.Querier, w wholeOperation) error {
 		err = q.InsertEvent(ctx, dbgen.InsertEventParams(*w.event))
 	}
 	if err == nil && w.local != nil {
-		err = q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(*w.local))
+		err = inserted(q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(*w.local)))
 	}
 	if err == nil && w.rejected != nil {
 		err = q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(*w.rejected))

@@ -25,7 +25,8 @@ type move struct {
 
 // apply makes the move in the open transaction, from exactly the rows that r
 // holds: a row that is no longer so, or that was changed past the runtime, is
-// not touched. r then holds the new rows.
+// not touched. r then holds the new rows. ErrLeaseLost says that the event has
+// moved on since r was read; then nothing was written.
 func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
 	if err := r.intact(); err != nil {
 		return err
@@ -46,33 +47,59 @@ func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
 		e.AttemptCount++
 		e.NextAttemptAt = m.leaseUntil
 	}
+	o.RowDigest, e.RowDigest = rowdigest.Operation(o), rowdigest.Event(e)
+	if err := r.moveEvent(ctx, q, e); err != nil {
+		return err
+	}
 	if err := r.endAttempt(ctx, q, m.ending, m.now); err != nil {
 		return err
 	}
-	o.RowDigest, e.RowDigest = rowdigest.Operation(o), rowdigest.Event(e)
-	n, err := r.moveEvent(ctx, q, e)
-	if err == nil && n == 1 {
-		n, err = q.MoveOperation(ctx, dbgen.MoveOperationParams{
-			State: o.State, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
-			OperationPK: o.OperationPK, FromState: r.operation.State, FromDigest: r.operation.RowDigest,
-		})
-	}
-	if err != nil {
+	if err := r.moveOperation(ctx, q, o); err != nil {
 		return err
-	}
-	if n != 1 {
-		return ErrLeaseLost
 	}
 	r.operation, r.event = o, e
 	return nil
 }
 
-func (r *record) moveEvent(ctx context.Context, q dbgen.Querier, to dbgen.Outbox) (int64, error) {
-	return q.MoveEvent(ctx, dbgen.MoveEventParams{
+func (r *record) moveEvent(ctx context.Context, q dbgen.Querier, to dbgen.Outbox) error {
+	from := &r.event
+	n, err := q.MoveEvent(ctx, dbgen.MoveEventParams{
 		State: to.State, LeaseOwner: to.LeaseOwner, LeaseUntil: to.LeaseUntil, AttemptCount: to.AttemptCount,
 		UpdatedAt: to.UpdatedAt, RowDigest: to.RowDigest, NextAttemptAt: to.NextAttemptAt,
-		OperationPK: to.OperationPK, FromState: r.event.State, Fence: r.event.AttemptCount, FromDigest: r.event.RowDigest,
+		OperationPK: from.OperationPK, FromDigest: from.RowDigest, FromState: from.State, Fence: from.AttemptCount,
+		FromLeaseOwner: from.LeaseOwner.String, FromLeaseUntil: from.LeaseUntil.Int64,
+		FromNextAttemptAt: from.NextAttemptAt, FromUpdatedAt: from.UpdatedAt,
+		EventID: from.EventID, PayloadJSON: from.PayloadJSON, Lane: from.Lane, CreatedAt: from.CreatedAt,
 	})
+	if err == nil && n != 1 {
+		err = ErrLeaseLost
+	}
+	return err
+}
+
+// moveOperation follows its event. They always move together, so a row that is
+// not as it was read was changed past the runtime.
+func (r *record) moveOperation(ctx context.Context, q dbgen.Querier, to dbgen.Operation) error {
+	from := &r.operation
+	n, err := q.MoveOperation(ctx, dbgen.MoveOperationParams{
+		State: to.State, UpdatedAt: to.UpdatedAt, CompletedAt: to.CompletedAt, Reason: to.Reason, RowDigest: to.RowDigest,
+		OperationPK: from.OperationPK, FromDigest: from.RowDigest, FromState: from.State,
+		FromUpdatedAt: from.UpdatedAt, FromReason: from.Reason,
+		TenantID: from.TenantID, SubjectID: from.SubjectID, ToolName: from.ToolName, IdempotencyKey: from.IdempotencyKey,
+		RequestSha256: from.RequestSha256, ArgumentsJSON: from.ArgumentsJSON,
+		InputSchemaRevision: from.InputSchemaRevision, OutputSchemaRevision: from.OutputSchemaRevision,
+		EffectRevision: from.EffectRevision, HandlerRevision: from.HandlerRevision,
+		ProducerRevision: from.ProducerRevision, PolicyRevision: from.PolicyRevision,
+		ApprovalID: from.ApprovalID, ApproverID: from.ApproverID, ApprovalDigest: from.ApprovalDigest,
+		ApprovalExpiresAt: from.ApprovalExpiresAt, ApprovedAt: from.ApprovedAt,
+		FirstOperationID: from.FirstOperationID, FirstCallID: from.FirstCallID, FirstResponseID: from.FirstResponseID,
+		FirstProvider: from.FirstProvider, FirstAPIFamily: from.FirstAPIFamily,
+		FirstAdapterRevision: from.FirstAdapterRevision, StatusRef: from.StatusRef, CreatedAt: from.CreatedAt,
+	})
+	if err == nil && n != 1 {
+		err = &ContractError{r.statusRef(), "its evidence was changed while it ran"}
+	}
+	return err
 }
 
 // endAttempt records how the attempt that is running ends. One of which that is
@@ -98,10 +125,7 @@ func (r *record) extend(ctx context.Context, q dbgen.Querier, leaseUntil int64) 
 	e := r.event
 	e.LeaseUntil, e.NextAttemptAt = sql.NullInt64{Int64: leaseUntil, Valid: true}, leaseUntil
 	e.RowDigest = rowdigest.Event(e)
-	n, err := r.moveEvent(ctx, q, e)
-	if err == nil && n != 1 {
-		err = ErrLeaseLost
-	}
+	err := r.moveEvent(ctx, q, e)
 	if err == nil {
 		r.event = e
 	}

@@ -107,15 +107,8 @@ func checkScope(ctx context.Context, q dbgen.Querier, v reservation) error {
 }
 
 // insertOperation inserts an approved intent and its event together, unless the
-// scope is taken or was. The operation is looked for as well, because PostgreSQL
-// inserts in the place of one that has been pruned since the snapshot was taken,
-// in which its tombstone is not to be seen.
+// scope is taken or was.
 func insertOperation(ctx context.Context, q dbgen.Querier, v reservation) (*record, error) {
-	if n, err := q.CountScope(ctx, dbgen.CountScopeParams(scopeOf(v.bound))); err != nil {
-		return nil, err
-	} else if n > 0 {
-		return nil, errScopeChanged
-	}
 	o := newOperation(v)
 	row := dbgen.InsertOperationParams{
 		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,

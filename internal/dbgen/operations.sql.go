@@ -227,14 +227,24 @@ INSERT INTO operations (
     approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
     first_provider, first_api_family, first_adapter_revision, status_ref, state,
     created_at, updated_at, completed_at, reason, row_digest
-) VALUES (
+)
+SELECT
     ?1, ?2, ?3, ?4, ?5, ?6,
     ?7, ?8, ?9, ?10,
     ?11, ?12, ?13, ?14, ?15,
     ?16, ?17, ?18, ?19, ?20,
     ?21, ?22, ?23, ?24, ?25,
     ?26, ?27, ?28, ?29, ?30
-) ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
+WHERE NOT EXISTS (
+    SELECT 1 FROM tombstones
+    WHERE tombstones.tenant_id = ?1 AND tombstones.subject_id = ?2
+        AND tombstones.tool_name = ?3 AND tombstones.idempotency_key = ?4
+) AND NOT EXISTS (
+    SELECT 1 FROM operations AS present
+    WHERE present.tenant_id = ?1 AND present.subject_id = ?2
+        AND present.tool_name = ?3 AND present.idempotency_key = ?4
+)
+ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
 RETURNING operation_pk
 `
 
@@ -272,7 +282,9 @@ type InsertOperationParams struct {
 }
 
 // InsertOperation takes a scope for an approved intent; no row means that the
-// scope is taken.
+// scope is taken, or was: it has a tombstone. The operation is looked for as well,
+// because PostgreSQL inserts in the place of one that has been pruned since the
+// snapshot was taken, in which its tombstone is not to be seen.
 func (q *Queries) InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error) {
 	row := q.db.QueryRowContext(ctx, insertOperation,
 		arg.TenantID,
@@ -540,22 +552,64 @@ const moveOperation = `-- name: MoveOperation :execrows
 UPDATE operations
 SET state = ?1, updated_at = ?2, completed_at = ?3,
     reason = ?4, row_digest = ?5
-WHERE operation_pk = ?6 AND state = ?7 AND row_digest = ?8
+WHERE operation_pk = ?6 AND row_digest = ?7 AND state = ?8
+    AND updated_at = ?9 AND completed_at IS NULL AND reason = ?10
+    AND tenant_id = ?11 AND subject_id = ?12
+    AND tool_name = ?13 AND idempotency_key = ?14
+    AND request_sha256 = ?15 AND arguments_json = ?16
+    AND input_schema_revision = ?17 AND output_schema_revision = ?18
+    AND effect_revision = ?19 AND handler_revision = ?20
+    AND producer_revision = ?21 AND policy_revision = ?22
+    AND approval_id = ?23 AND approver_id = ?24
+    AND approval_digest = ?25 AND approval_expires_at = ?26
+    AND approved_at = ?27
+    AND first_operation_id = ?28 AND first_call_id = ?29
+    AND first_response_id = ?30 AND first_provider = ?31
+    AND first_api_family = ?32 AND first_adapter_revision = ?33
+    AND status_ref = ?34 AND created_at = ?35
 `
 
 type MoveOperationParams struct {
-	State       string
-	UpdatedAt   int64
-	CompletedAt sql.NullInt64
-	Reason      string
-	RowDigest   []byte
-	OperationPK int64
-	FromState   string
-	FromDigest  []byte
+	State                string
+	UpdatedAt            int64
+	CompletedAt          sql.NullInt64
+	Reason               string
+	RowDigest            []byte
+	OperationPK          int64
+	FromDigest           []byte
+	FromState            string
+	FromUpdatedAt        int64
+	FromReason           string
+	TenantID             string
+	SubjectID            string
+	ToolName             string
+	IdempotencyKey       string
+	RequestSha256        string
+	ArgumentsJSON        string
+	InputSchemaRevision  string
+	OutputSchemaRevision string
+	EffectRevision       string
+	HandlerRevision      string
+	ProducerRevision     string
+	PolicyRevision       string
+	ApprovalID           string
+	ApproverID           string
+	ApprovalDigest       string
+	ApprovalExpiresAt    int64
+	ApprovedAt           int64
+	FirstOperationID     string
+	FirstCallID          string
+	FirstResponseID      string
+	FirstProvider        string
+	FirstAPIFamily       string
+	FirstAdapterRevision string
+	StatusRef            string
+	CreatedAt            int64
 }
 
-// MoveOperation changes an operation's state, if it still is in the state and
-// at the update that the caller has read.
+// MoveOperation changes an operation's state, if every column is still what the
+// caller has read: nothing that was changed past the runtime is overwritten. What
+// has ended is never moved.
 func (q *Queries) MoveOperation(ctx context.Context, arg MoveOperationParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, moveOperation,
 		arg.State,
@@ -564,8 +618,35 @@ func (q *Queries) MoveOperation(ctx context.Context, arg MoveOperationParams) (i
 		arg.Reason,
 		arg.RowDigest,
 		arg.OperationPK,
-		arg.FromState,
 		arg.FromDigest,
+		arg.FromState,
+		arg.FromUpdatedAt,
+		arg.FromReason,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.ToolName,
+		arg.IdempotencyKey,
+		arg.RequestSha256,
+		arg.ArgumentsJSON,
+		arg.InputSchemaRevision,
+		arg.OutputSchemaRevision,
+		arg.EffectRevision,
+		arg.HandlerRevision,
+		arg.ProducerRevision,
+		arg.PolicyRevision,
+		arg.ApprovalID,
+		arg.ApproverID,
+		arg.ApprovalDigest,
+		arg.ApprovalExpiresAt,
+		arg.ApprovedAt,
+		arg.FirstOperationID,
+		arg.FirstCallID,
+		arg.FirstResponseID,
+		arg.FirstProvider,
+		arg.FirstAPIFamily,
+		arg.FirstAdapterRevision,
+		arg.StatusRef,
+		arg.CreatedAt,
 	)
 	if err != nil {
 		return 0, err

@@ -20,8 +20,6 @@ type Querier interface {
 	CountOpenEvents(ctx context.Context) ([]CountOpenEventsRow, error)
 	// CountRows counts the five tables of the contract.
 	CountRows(ctx context.Context) (CountRowsRow, error)
-	// CountScope counts what holds a scope: an operation, or a tombstone.
-	CountScope(ctx context.Context, arg CountScopeParams) (int64, error)
 	// DeleteAttempts removes the attempts of an operation that is pruned.
 	DeleteAttempts(ctx context.Context, operationPk int64) (int64, error)
 	// DeleteCallBindings removes the call identities that go with an operation.
@@ -68,12 +66,14 @@ type Querier interface {
 	InsertDownstreamReceipt(ctx context.Context, arg InsertDownstreamReceiptParams) (int64, error)
 	// InsertEvent puts an operation's event into the outbox.
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
-	// InsertLocalReceipt accepts a receipt.
-	InsertLocalReceipt(ctx context.Context, arg InsertLocalReceiptParams) error
+	// InsertLocalReceipt accepts a receipt, unless the operation has one.
+	InsertLocalReceipt(ctx context.Context, arg InsertLocalReceiptParams) (int64, error)
 	// InsertMetadata adds an entry, unless it is there.
 	InsertMetadata(ctx context.Context, arg InsertMetadataParams) (int64, error)
 	// InsertOperation takes a scope for an approved intent; no row means that the
-	// scope is taken.
+	// scope is taken, or was: it has a tombstone. The operation is looked for as well,
+	// because PostgreSQL inserts in the place of one that has been pruned since the
+	// snapshot was taken, in which its tombstone is not to be seen.
 	InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error)
 	// InsertRejectedReceipt keeps an answer that broke the output contract.
 	InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) error
@@ -122,11 +122,12 @@ type Querier interface {
 	// LookupFree returns, for a scope that no operation holds, whether it has a
 	// tombstone, and what a call identity is bound to, if it is.
 	LookupFree(ctx context.Context, arg LookupFreeParams) (LookupFreeRow, error)
-	// MoveEvent changes an event's state, if it is still in the state and under the
-	// fence (attempt_count) that the caller has read.
+	// MoveEvent changes an event, if every column is still what the caller has read,
+	// the fence (attempt_count) among them.
 	MoveEvent(ctx context.Context, arg MoveEventParams) (int64, error)
-	// MoveOperation changes an operation's state, if it still is in the state and
-	// at the update that the caller has read.
+	// MoveOperation changes an operation's state, if every column is still what the
+	// caller has read: nothing that was changed past the runtime is overwritten. What
+	// has ended is never moved.
 	MoveOperation(ctx context.Context, arg MoveOperationParams) (int64, error)
 	// NewestOperation returns the largest key of an operation, or 0.
 	NewestOperation(ctx context.Context) (int64, error)

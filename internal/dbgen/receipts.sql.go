@@ -152,14 +152,14 @@ func (q *Queries) InsertDownstreamReceipt(ctx context.Context, arg InsertDownstr
 	return result.RowsAffected()
 }
 
-const insertLocalReceipt = `-- name: InsertLocalReceipt :exec
+const insertLocalReceipt = `-- name: InsertLocalReceipt :execrows
 INSERT INTO local_receipts (
     operation_pk, receipt_id, downstream_request_id, request_sha256, result_json,
     producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5,
     ?6, ?7, ?8, ?9, ?10, ?11
-)
+) ON CONFLICT (operation_pk) DO NOTHING
 `
 
 type InsertLocalReceiptParams struct {
@@ -176,9 +176,9 @@ type InsertLocalReceiptParams struct {
 	RowDigest           []byte
 }
 
-// InsertLocalReceipt accepts a receipt.
-func (q *Queries) InsertLocalReceipt(ctx context.Context, arg InsertLocalReceiptParams) error {
-	_, err := q.db.ExecContext(ctx, insertLocalReceipt,
+// InsertLocalReceipt accepts a receipt, unless the operation has one.
+func (q *Queries) InsertLocalReceipt(ctx context.Context, arg InsertLocalReceiptParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, insertLocalReceipt,
 		arg.OperationPK,
 		arg.ReceiptID,
 		arg.DownstreamRequestID,
@@ -191,7 +191,10 @@ func (q *Queries) InsertLocalReceipt(ctx context.Context, arg InsertLocalReceipt
 		arg.ReconciledAt,
 		arg.RowDigest,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const insertRejectedReceipt = `-- name: InsertRejectedReceipt :exec

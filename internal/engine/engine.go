@@ -47,6 +47,10 @@ type Engine interface {
 	// Read runs queries that need no common snapshot.
 	Read(ctx context.Context, unit Unit) error
 
+	// Peek is Read for one or two queries by key, on the way of every call. They may
+	// hold up a transaction for as long as they take.
+	Peek(ctx context.Context, unit Unit) error
+
 	// Snapshot runs queries that all see one state of the database, and cannot
 	// write. ctx interrupts them.
 	Snapshot(ctx context.Context, view func(ctx context.Context, s Snapshot) error) error

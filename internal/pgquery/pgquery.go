@@ -124,8 +124,9 @@ func (s *Queries) InsertEvent(ctx context.Context, arg dbgen.InsertEventParams) 
 	return s.classify(s.q.InsertEvent(ctx, postgres.InsertEventParams(arg)))
 }
 
-func (s *Queries) InsertLocalReceipt(ctx context.Context, arg dbgen.InsertLocalReceiptParams) error {
-	return s.classify(s.q.InsertLocalReceipt(ctx, postgres.InsertLocalReceiptParams(arg)))
+func (s *Queries) InsertLocalReceipt(ctx context.Context, arg dbgen.InsertLocalReceiptParams) (int64, error) {
+	v, err := s.q.InsertLocalReceipt(ctx, postgres.InsertLocalReceiptParams(arg))
+	return v, s.classify(err)
 }
 
 func (s *Queries) InsertMetadata(ctx context.Context, arg dbgen.InsertMetadataParams) (int64, error) {

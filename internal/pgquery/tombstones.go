@@ -7,11 +7,6 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/dbgen/postgres"
 )
 
-func (s *Queries) CountScope(ctx context.Context, arg dbgen.CountScopeParams) (int64, error) {
-	v, err := s.q.CountScope(ctx, postgres.CountScopeParams(arg))
-	return v, s.classify(err)
-}
-
 func (s *Queries) DeleteAttempts(ctx context.Context, operationPK int64) (int64, error) {
 	v, err := s.q.DeleteAttempts(ctx, operationPK)
 	return v, s.classify(err)

@@ -64,6 +64,9 @@ func (e *pgEngine) Read(ctx context.Context, unit engine.Unit) error {
 	})
 }
 
+// Peek implements [engine.Engine].
+func (e *pgEngine) Peek(ctx context.Context, unit engine.Unit) error { return e.Read(ctx, unit) }
+
 // Snapshot implements [engine.Engine].
 func (e *pgEngine) Snapshot(ctx context.Context, view func(context.Context, engine.Snapshot) error) error {
 	if err := e.enter(); err != nil {

@@ -66,8 +66,11 @@ func touch(ctx context.Context, q dbgen.Querier, pk int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.MoveOperation(ctx, dbgen.MoveOperationParams{State: "pending", UpdatedAt: o.UpdatedAt + 1, RowDigest: []byte{},
-		OperationPK: pk, FromState: "pending", FromDigest: o.RowDigest})
+	_, err = q.MoveOperation(ctx, dbgen.MoveOperationParams{State: o.State, UpdatedAt: o.UpdatedAt + 1, RowDigest: []byte{},
+		OperationPK: pk, FromDigest: o.RowDigest, FromState: o.State, FromUpdatedAt: o.UpdatedAt, FromReason: o.Reason,
+		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
+		RequestSha256: o.RequestSha256, ArgumentsJSON: o.ArgumentsJSON, ApprovalDigest: o.ApprovalDigest,
+		ApprovalExpiresAt: o.ApprovalExpiresAt, ApprovedAt: o.ApprovedAt, StatusRef: o.StatusRef, CreatedAt: o.CreatedAt})
 	return err
 }
 

@@ -100,6 +100,30 @@ func (c *committer) await(ctx context.Context, p *pending) error {
 	}
 }
 
+// peek runs queries on the writer's connection, or reports false when it is not
+// free at once.
+func (c *committer) peek(ctx context.Context, unit engine.Unit) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return true, err
+	}
+	select {
+	case <-c.lead:
+	default:
+		return false, nil
+	}
+	defer func() { c.lead <- struct{}{} }()
+	if c.ended() {
+		return true, engine.ErrClosed
+	}
+	return true, classify(unit(context.WithoutCancel(ctx), c.queries))
+}
+
+func (c *committer) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shut
+}
+
 func (c *committer) take() []*pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -211,6 +211,19 @@ func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
 	}
 }
 
+// Peek implements [engine.Engine]. While nobody writes it uses the writer's
+// connection: each commit makes the pages that a reader has cached invalid, and
+// the writer's are still there.
+func (e *sqliteEngine) Peek(ctx context.Context, unit engine.Unit) error {
+	if e.writer == nil {
+		return e.Read(ctx, unit)
+	}
+	if done, err := e.writer.peek(ctx, unit); done {
+		return err
+	}
+	return e.Read(ctx, unit)
+}
+
 // Snapshot implements [engine.Engine], on a connection of its own that is
 // closed afterwards.
 func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, engine.Snapshot) error) (err error) {

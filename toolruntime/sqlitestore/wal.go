@@ -17,8 +17,13 @@ const logLimit = 64 << 20
 type logGuard struct {
 	path  string // of the log
 	limit int64
-	next  int64 // the size at which it looks again
+	next  int64 // the size at which it acts
+	turns int   // commits since it has last looked at the size
 }
+
+// guardTurns is after how many commits the guard looks: a few of them make the log
+// little larger.
+const guardTurns = 16
 
 func newLogGuard(database string, limit int64) *logGuard {
 	return &logGuard{path: database + "-wal", limit: limit, next: limit}
@@ -32,6 +37,10 @@ func (c *committer) bound() {
 	if g == nil {
 		return
 	}
+	if g.turns++; g.turns < guardTurns {
+		return
+	}
+	g.turns = 0
 	info, err := os.Stat(g.path)
 	if err != nil || info.Size() < g.next {
 		return

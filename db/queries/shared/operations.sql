@@ -56,7 +56,9 @@ SELECT * FROM operations WHERE operation_pk = @operation_pk;
 
 -- name: InsertOperation :one
 -- InsertOperation takes a scope for an approved intent; no row means that the
--- scope is taken.
+-- scope is taken, or was: it has a tombstone. The operation is looked for as well,
+-- because PostgreSQL inserts in the place of one that has been pruned since the
+-- snapshot was taken, in which its tombstone is not to be seen.
 INSERT INTO operations (
     tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
     input_schema_revision, output_schema_revision, effect_revision, handler_revision,
@@ -64,23 +66,48 @@ INSERT INTO operations (
     approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
     first_provider, first_api_family, first_adapter_revision, status_ref, state,
     created_at, updated_at, completed_at, reason, row_digest
-) VALUES (
+)
+SELECT
     @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @arguments_json,
     @input_schema_revision, @output_schema_revision, @effect_revision, @handler_revision,
     @producer_revision, @policy_revision, @approval_id, @approver_id, @approval_digest,
     @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
     @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
     @created_at, @updated_at, @completed_at, @reason, @row_digest
-) ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
+WHERE NOT EXISTS (
+    SELECT 1 FROM tombstones
+    WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
+        AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
+) AND NOT EXISTS (
+    SELECT 1 FROM operations AS present
+    WHERE present.tenant_id = @tenant_id AND present.subject_id = @subject_id
+        AND present.tool_name = @tool_name AND present.idempotency_key = @idempotency_key
+)
+ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
 RETURNING operation_pk;
 
 -- name: MoveOperation :execrows
--- MoveOperation changes an operation's state, if it still is in the state and
--- at the update that the caller has read.
+-- MoveOperation changes an operation's state, if every column is still what the
+-- caller has read: nothing that was changed past the runtime is overwritten. What
+-- has ended is never moved.
 UPDATE operations
 SET state = @state, updated_at = @updated_at, completed_at = @completed_at,
     reason = @reason, row_digest = @row_digest
-WHERE operation_pk = @operation_pk AND state = @from_state AND row_digest = @from_digest;
+WHERE operation_pk = @operation_pk AND row_digest = @from_digest AND state = @from_state
+    AND updated_at = @from_updated_at AND completed_at IS NULL AND reason = @from_reason
+    AND tenant_id = @tenant_id AND subject_id = @subject_id
+    AND tool_name = @tool_name AND idempotency_key = @idempotency_key
+    AND request_sha256 = @request_sha256 AND arguments_json = @arguments_json
+    AND input_schema_revision = @input_schema_revision AND output_schema_revision = @output_schema_revision
+    AND effect_revision = @effect_revision AND handler_revision = @handler_revision
+    AND producer_revision = @producer_revision AND policy_revision = @policy_revision
+    AND approval_id = @approval_id AND approver_id = @approver_id
+    AND approval_digest = @approval_digest AND approval_expires_at = @approval_expires_at
+    AND approved_at = @approved_at
+    AND first_operation_id = @first_operation_id AND first_call_id = @first_call_id
+    AND first_response_id = @first_response_id AND first_provider = @first_provider
+    AND first_api_family = @first_api_family AND first_adapter_revision = @first_adapter_revision
+    AND status_ref = @status_ref AND created_at = @created_at;
 
 -- name: ListOperations :many
 -- ListOperations is a page of operations after a key.

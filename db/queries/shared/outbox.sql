@@ -13,14 +13,17 @@ INSERT INTO outbox (
 SELECT * FROM outbox WHERE operation_pk = @operation_pk;
 
 -- name: MoveEvent :execrows
--- MoveEvent changes an event's state, if it is still in the state and under the
--- fence (attempt_count) that the caller has read.
+-- MoveEvent changes an event, if every column is still what the caller has read,
+-- the fence (attempt_count) among them.
 UPDATE outbox
 SET state = @state, lease_owner = @lease_owner, lease_until = @lease_until,
     attempt_count = @attempt_count, updated_at = @updated_at, row_digest = @row_digest,
     next_attempt_at = @next_attempt_at
-WHERE operation_pk = @operation_pk AND state = @from_state AND attempt_count = @fence
-    AND row_digest = @from_digest;
+WHERE operation_pk = @operation_pk AND row_digest = @from_digest AND state = @from_state
+    AND attempt_count = @fence AND COALESCE(lease_owner, '') = CAST(@from_lease_owner AS TEXT)
+    AND COALESCE(lease_until, 0) = CAST(@from_lease_until AS BIGINT) AND next_attempt_at = @from_next_attempt_at
+    AND event_id = @event_id AND payload_json = @payload_json AND lane = @lane
+    AND created_at = @created_at AND updated_at = @from_updated_at;
 
 -- name: NextLane :one
 -- NextLane returns the lane after a given one that has open events.

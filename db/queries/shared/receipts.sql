@@ -16,15 +16,15 @@ SELECT * FROM downstream_receipts
 WHERE tenant_id = @tenant_id AND subject_id = @subject_id
     AND tool_name = @tool_name AND idempotency_key = @idempotency_key;
 
--- name: InsertLocalReceipt :exec
--- InsertLocalReceipt accepts a receipt.
+-- name: InsertLocalReceipt :execrows
+-- InsertLocalReceipt accepts a receipt, unless the operation has one.
 INSERT INTO local_receipts (
     operation_pk, receipt_id, downstream_request_id, request_sha256, result_json,
     producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
 ) VALUES (
     @operation_pk, @receipt_id, @downstream_request_id, @request_sha256, @result_json,
     @producer_revision, @resource_revision, @observed_at, @effect_revision, @reconciled_at, @row_digest
-);
+) ON CONFLICT (operation_pk) DO NOTHING;
 
 -- name: GetLocalReceipt :one
 -- GetLocalReceipt returns the receipt that was accepted for an operation.

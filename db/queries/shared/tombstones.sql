@@ -1,15 +1,3 @@
--- name: CountScope :one
--- CountScope counts what holds a scope: an operation, or a tombstone.
-SELECT CAST((
-    SELECT COUNT(*) FROM operations
-    WHERE operations.tenant_id = @tenant_id AND operations.subject_id = @subject_id
-        AND operations.tool_name = @tool_name AND operations.idempotency_key = @idempotency_key
-) + (
-    SELECT COUNT(*) FROM tombstones
-    WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
-        AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
-) AS BIGINT) AS holders;
-
 -- name: GetTombstoneByRef :one
 -- GetTombstoneByRef returns the tombstone of a public name.
 SELECT * FROM tombstones WHERE status_ref = @status_ref;

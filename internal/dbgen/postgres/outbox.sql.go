@@ -283,26 +283,37 @@ UPDATE outbox
 SET state = $1, lease_owner = $2, lease_until = $3,
     attempt_count = $4, updated_at = $5, row_digest = $6,
     next_attempt_at = $7
-WHERE operation_pk = $8 AND state = $9 AND attempt_count = $10
-    AND row_digest = $11
+WHERE operation_pk = $8 AND row_digest = $9 AND state = $10
+    AND attempt_count = $11 AND COALESCE(lease_owner, '') = CAST($12 AS TEXT)
+    AND COALESCE(lease_until, 0) = CAST($13 AS BIGINT) AND next_attempt_at = $14
+    AND event_id = $15 AND payload_json = $16 AND lane = $17
+    AND created_at = $18 AND updated_at = $19
 `
 
 type MoveEventParams struct {
-	State         string
-	LeaseOwner    sql.NullString
-	LeaseUntil    sql.NullInt64
-	AttemptCount  int64
-	UpdatedAt     int64
-	RowDigest     []byte
-	NextAttemptAt int64
-	OperationPK   int64
-	FromState     string
-	Fence         int64
-	FromDigest    []byte
+	State             string
+	LeaseOwner        sql.NullString
+	LeaseUntil        sql.NullInt64
+	AttemptCount      int64
+	UpdatedAt         int64
+	RowDigest         []byte
+	NextAttemptAt     int64
+	OperationPK       int64
+	FromDigest        []byte
+	FromState         string
+	Fence             int64
+	FromLeaseOwner    string
+	FromLeaseUntil    int64
+	FromNextAttemptAt int64
+	EventID           string
+	PayloadJSON       string
+	Lane              string
+	CreatedAt         int64
+	FromUpdatedAt     int64
 }
 
-// MoveEvent changes an event's state, if it is still in the state and under the
-// fence (attempt_count) that the caller has read.
+// MoveEvent changes an event, if every column is still what the caller has read,
+// the fence (attempt_count) among them.
 func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, moveEvent,
 		arg.State,
@@ -313,9 +324,17 @@ func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, er
 		arg.RowDigest,
 		arg.NextAttemptAt,
 		arg.OperationPK,
+		arg.FromDigest,
 		arg.FromState,
 		arg.Fence,
-		arg.FromDigest,
+		arg.FromLeaseOwner,
+		arg.FromLeaseUntil,
+		arg.FromNextAttemptAt,
+		arg.EventID,
+		arg.PayloadJSON,
+		arg.Lane,
+		arg.CreatedAt,
+		arg.FromUpdatedAt,
 	)
 	if err != nil {
 		return 0, err

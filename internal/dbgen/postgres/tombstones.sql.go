@@ -10,38 +10,6 @@ import (
 	"database/sql"
 )
 
-const countScope = `-- name: CountScope :one
-SELECT CAST((
-    SELECT COUNT(*) FROM operations
-    WHERE operations.tenant_id = $1 AND operations.subject_id = $2
-        AND operations.tool_name = $3 AND operations.idempotency_key = $4
-) + (
-    SELECT COUNT(*) FROM tombstones
-    WHERE tombstones.tenant_id = $1 AND tombstones.subject_id = $2
-        AND tombstones.tool_name = $3 AND tombstones.idempotency_key = $4
-) AS BIGINT) AS holders
-`
-
-type CountScopeParams struct {
-	TenantID       string
-	SubjectID      string
-	ToolName       string
-	IdempotencyKey string
-}
-
-// CountScope counts what holds a scope: an operation, or a tombstone.
-func (q *Queries) CountScope(ctx context.Context, arg CountScopeParams) (int64, error) {
-	row := q.db.QueryRowContext(ctx, countScope,
-		arg.TenantID,
-		arg.SubjectID,
-		arg.ToolName,
-		arg.IdempotencyKey,
-	)
-	var holders int64
-	err := row.Scan(&holders)
-	return holders, err
-}
-
 const deleteAttempts = `-- name: DeleteAttempts :execrows
 DELETE FROM attempts WHERE operation_pk = $1
 `
