@@ -54,7 +54,15 @@ torture: ## Run the races, cancellations and crashes at full length
 crash: ## Kill a service, its workers and its bank 2,000 times on each database
 	TOOLRUNTIME_CRASH_KILLS=$${TOOLRUNTIME_CRASH_KILLS:-2000} $(GO) test -run TestCrash -timeout 30m -v ./conformance
 
-bench: ## Measure against the bare SQL of the same transactions
-	$(GO) test -run '^$$' -bench . -benchtime 2s -count 3 ./toolruntime/sqlitestore ./toolruntime/pgstore ./toolresult ./internal/canonjson
+# Flags of bench: `cd bench && go run . -help` lists them. Its tests come first,
+# because they hold the floor's settings against the ledger's.
+BENCH       ?= -out ../docs/benchmarks.jsonl -docs ../docs
+BENCH_SCALE ?= -out ../docs/benchmarks.scale.jsonl -docs ../docs -scale 0,100k,1M,5M
 
-.PHONY: help test check generate generate-check race fuzz torture crash bench
+bench: ## Measure against the bare SQL of the same transactions and against peers (10 minutes)
+	cd bench && $(GO) test -timeout 5m . && $(GO) run . $(BENCH)
+
+bench-scale: ## Measure ledgers of up to 5 million operations (an hour, 20 GB)
+	cd bench && $(GO) test -timeout 5m . && $(GO) run . $(BENCH_SCALE)
+
+.PHONY: help test check generate generate-check race fuzz torture crash bench bench-scale

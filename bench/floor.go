@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+)
+
+// The floor is what the database alone takes for what the ledger stores: the same
+// statements in the same transactions over the same schema, through the same
+// driver with the same settings, without a digest, a check, or a look at what is
+// there.
+
+// floorApproval tells the floor's rows from the runtime's.
+const floorApproval = "floor"
+
+// A floorWriter stores calls whose values were made up front.
+type floorWriter struct {
+	sample rows
+	next   atomic.Int64
+}
+
+// newFloorWriter numbers its calls from first on.
+func newFloorWriter(l *ledger, first int64) (*floorWriter, error) {
+	now := time.Now().Unix()
+	r, err := l.endedRows(0, 0, now)
+	if err != nil {
+		return nil, err
+	}
+	r.operation.ApprovalID = floorApproval
+	r.operation.State, r.operation.CompletedAt = "processing", sql.NullInt64{}
+	r.event.State, r.event.NextAttemptAt = "processing", now+30
+	r.event.LeaseOwner, r.event.LeaseUntil = sql.NullString{String: worker, Valid: true}, sql.NullInt64{Int64: now + 30, Valid: true}
+	r.seal()
+	w := &floorWriter{sample: r}
+	w.next.Store(first)
+	return w, nil
+}
+
+// call is the sample with what must differ between two calls.
+func (w *floorWriter) call() *rows {
+	n := w.next.Add(1)
+	id := fmt.Sprintf("%016x", uint64(n)*0x9e3779b97f4a7c15)
+	long := id + id
+	r := w.sample
+	r.binding.ResponseID, r.binding.CallID, r.binding.StatusRef = "resp_"+id, "call_"+id, "status_"+long
+	r.operation.IdempotencyKey, r.operation.StatusRef = "key_"+id, "status_"+long
+	r.operation.FirstOperationID, r.operation.FirstCallID, r.operation.FirstResponseID = "op_"+id, "call_"+id, "resp_"+id
+	r.event.EventID = "outbox_" + long
+	r.downstream.IdempotencyKey = r.operation.IdempotencyKey
+	r.downstream.ReceiptID, r.downstream.DownstreamRequestID = "refund-receipt-"+long[:24], "refund-request-"+long[:24]
+	r.local.ReceiptID, r.local.DownstreamRequestID = r.downstream.ReceiptID, r.downstream.DownstreamRequestID
+	return &r
+}
+
+// finish is what the ledger stores after the effect.
+func (r *rows) finish(ctx context.Context, q dbgen.Querier) error {
+	if err := r.insertReceipts(ctx, q); err != nil {
+		return err
+	}
+	o, e := &r.operation, &r.event
+	n, err := q.MoveEvent(ctx, dbgen.MoveEventParams{State: "delivered", AttemptCount: 1, UpdatedAt: o.UpdatedAt, RowDigest: e.RowDigest,
+		OperationPK: o.OperationPK, FromState: "processing", Fence: 1, FromDigest: e.RowDigest})
+	if err == nil && n == 1 {
+		n, err = q.MoveOperation(ctx, dbgen.MoveOperationParams{State: "succeeded", UpdatedAt: o.UpdatedAt,
+			CompletedAt: sql.NullInt64{Int64: o.UpdatedAt, Valid: true}, RowDigest: o.RowDigest,
+			OperationPK: o.OperationPK, FromState: "processing", FromDigest: o.RowDigest})
+	}
+	if err == nil && n != 1 {
+		err = fmt.Errorf("operation %d was not there to be moved", o.OperationPK)
+	}
+	return err
+}
+
+// store runs both of the ledger's transactions for some calls.
+func (c bare) store(ctx context.Context, calls ...*rows) error {
+	for _, step := range []func(*rows, context.Context, dbgen.Querier) error{(*rows).insertOperation, (*rows).finish} {
+		err := c.transact(ctx, func() error {
+			for _, r := range calls {
+				if err := step(r, ctx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// floorFresh stores a call in two transactions: on SQLite all callers' in the same
+// two, as many as there are callers; on PostgreSQL each in its own.
+func floorFresh(database string, callers int) scenario {
+	return scenario{"floor", "fresh", database, callers, func(ctx context.Context, b *bed) (load, error) {
+		l, err := newLedger(ctx, b, database)
+		if err != nil {
+			return load{}, err
+		}
+		return l.floorFresh(ctx, b, callers, 0)
+	}}
+}
+
+func (l *ledger) floorFresh(ctx context.Context, b *bed, callers int, stored int64) (load, error) {
+	w, err := newFloorWriter(l, stored)
+	if err != nil {
+		return load{}, err
+	}
+	if l.database == "postgres" {
+		conns, err := l.connect(ctx, b, min(callers, pgConns), "")
+		return load{do: func(ctx context.Context, _ int) error {
+			c := <-conns
+			defer func() { conns <- c }()
+			return c.store(context.WithoutCancel(ctx), w.call())
+		}}, err
+	}
+	conns, err := l.connect(ctx, b, 1, sqliteWriter)
+	if err != nil {
+		return load{}, err
+	}
+	c := <-conns
+	group := make([]*rows, callers)
+	return load{together: true, batch: func(ctx context.Context) (int, time.Duration, error) {
+		begin := time.Now()
+		for i := range group {
+			group[i] = w.call()
+		}
+		err := c.store(context.WithoutCancel(ctx), group...)
+		return callers, time.Since(begin), err
+	}}, nil
+}
+
+// sqliteReaders is how many connections the floor of a replay has at most.
+const sqliteReaders = 8
+
+// floorReplay reads an operation with its receipt.
+func floorReplay(database string, callers int) scenario {
+	return scenario{"floor", "replay", database, callers, func(ctx context.Context, b *bed) (load, error) {
+		l, err := newFilled(ctx, b, database)
+		if err != nil {
+			return load{}, err
+		}
+		return l.floorReplay(ctx, b, callers, func(i int64) int64 { return i%stored + 1 })
+	}}
+}
+
+// floorReplay replays the calls that pick chooses.
+func (l *ledger) floorReplay(ctx context.Context, b *bed, callers int, pick func(int64) int64) (load, error) {
+	n := min(callers, sqliteReaders)
+	if l.database == "postgres" {
+		n = min(callers, pgConns)
+	}
+	conns, err := l.connect(ctx, b, n, sqliteReader)
+	if err != nil {
+		return load{}, err
+	}
+	query := replayQuery(l.database)
+	read := func(ctx context.Context, i int64) error {
+		c := <-conns
+		defer func() { conns <- c }()
+		return c.readOne(ctx, query, owner.TenantID, owner.SubjectID, refundTool, call(pick(i)).IdempotencyKey)
+	}
+	for i := range int64(n) { // prepared on every connection, and its cache not empty
+		if err := read(ctx, i); err != nil {
+			return load{}, err
+		}
+	}
+	var next atomic.Int64
+	// A context that can be cancelled would cost every query of SQLite a goroutine.
+	return load{do: func(ctx context.Context, _ int) error { return read(context.WithoutCancel(ctx), next.Add(1)) }}, nil
+}
+
+// replayQuery casts its parameters because SQLite prepares a join anew whenever
+// it is executed if a parameter is compared bare with a column.
+func replayQuery(database string) string {
+	query := `SELECT o.*, l.* FROM operations o JOIN local_receipts l ON l.operation_pk = o.operation_pk WHERE `
+	for i, column := range []string{"tenant_id", "subject_id", "tool_name", "idempotency_key"} {
+		if i > 0 {
+			query += " AND "
+		}
+		mark := "?"
+		if database == "postgres" {
+			mark = "$" + strconv.Itoa(i+1)
+		}
+		query += "o." + column + " = CAST(" + mark + " AS TEXT)"
+	}
+	return query
+}
+
+func (c bare) readOne(ctx context.Context, query string, args ...any) error {
+	found, err := c.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	if !found.Next() {
+		if err := found.Err(); err != nil {
+			return err
+		}
+		return sql.ErrNoRows
+	}
+	columns, err := found.Columns()
+	if err != nil {
+		return err
+	}
+	row := make([]any, len(columns))
+	to := make([]any, len(row))
+	for i := range row {
+		to[i] = &row[i]
+	}
+	return found.Scan(to...)
+}

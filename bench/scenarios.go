@@ -1,0 +1,46 @@
+package main
+
+// bulkOperations is how many operations are outstanding in the scenarios work and
+// bulk, and bulkJobs those of River, of which it needs more to show its best.
+const (
+	bulkOperations = 2000
+	bulkJobs       = 6000
+)
+
+// workers is how many handlers a worker of the runtime runs at once there.
+const workers = 64
+
+// scenarios are all that `make bench` measures; those on PostgreSQL only where
+// there is one.
+func scenarios(postgres bool) []scenario {
+	all := append([]scenario{diskSync, diskCommit}, onDatabase("sqlite")...)
+	all = append(all, goqiteScenarios()...)
+	all = append(all, riverSQLite()...)
+	if postgres {
+		all = append(all, onDatabase("postgres")...)
+		all = append(all, riverPostgres()...)
+		all = append(all, dbosScenarios()...)
+	}
+	return all
+}
+
+// onDatabase are the floor and the runtime.
+func onDatabase(database string) []scenario {
+	var all []scenario
+	add := func(s ...scenario) { all = append(all, s...) }
+	any := func(i int64) int64 { return i%stored + 1 }
+	for _, callers := range []int{1, 8, 64, 256} {
+		add(floorFresh(database, callers),
+			onLedger("fresh", database, callers, newLedger, func(l *ledger) load { return l.fresh(0) }),
+			onLedger("submit", database, callers, newLedger, (*ledger).submits))
+		add(floorReplay(database, callers),
+			onLedger("replay", database, callers, newFilled, func(l *ledger) load { return l.replay(any) }))
+		if callers <= 64 {
+			add(onLedger("status", database, callers, newFilled, func(l *ledger) load { return l.status(any) }))
+		}
+	}
+	add(onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),
+		onLedger("bulk", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, true) }),
+		onLedger("audit", database, 1, newFilled, func(l *ledger) load { return l.audit(stored) }))
+	return all
+}
