@@ -98,14 +98,12 @@ func call(n int64) toolresult.Call {
 	}
 }
 
-// approved is a call with the approval that it needs.
-func (l *ledger) approved(n int64) (toolresult.Call, toolresult.Approval, error) {
-	c := call(n)
-	bound, err := l.rt.Bind(owner, c)
-	if err != nil {
-		return c, toolresult.Approval{}, err
-	}
-	return c, toolresult.NewApproval(bound, "approval", refunds.ApproverID, toolresult.MaxTime), nil
+// bind binds the call of a number.
+func (l *ledger) bind(n int64) (*toolresult.Bound, error) { return l.rt.Bind(owner, call(n)) }
+
+// approve is the approval that a call needs.
+func approve(b *toolresult.Bound) toolresult.Approval {
+	return toolresult.NewApproval(b, "approval", refunds.ApproverID, toolresult.MaxTime)
 }
 
 // A bare connection goes past the runtime, and runs the ledger's statements as

@@ -30,7 +30,6 @@ var peerModules = map[string]string{
 	"maragu.dev/goqite":                        "goqite",
 	"github.com/dbos-inc/dbos-transact-golang": "DBOS",
 	"github.com/mattn/go-sqlite3":              "mattn/go-sqlite3",
-	"modernc.org/sqlite":                       "modernc.org/sqlite",
 	"github.com/jackc/pgx/v5":                  "pgx",
 }
 

@@ -38,7 +38,8 @@ Examples:
   go run . -from results.jsonl                the tables of an earlier run
   go run . -scale 0,100k,1M                   as the ledger grows, on SQLite
 
-Put -dir on the disk that matters: in a folder in memory a sync costs nothing.
+Put -dir on the disk that matters: in a folder in memory a sync costs nothing. The
+private PostgreSQL is always in /tmp.
 
 Flags:
 `

@@ -28,14 +28,11 @@ const worker = "bench-worker"
 // endedRows makes the rows of an operation that has ended, with digests that the
 // audit accepts: pk must be the key that the database will give to it.
 func (l *ledger) endedRows(n, pk, now int64) (r rows, err error) {
-	c, approval, err := l.approved(n)
+	b, err := l.bind(n)
 	if err != nil {
 		return r, err
 	}
-	b, err := l.rt.Bind(owner, c)
-	if err != nil {
-		return r, err
-	}
+	c, approval := b.Call(), approve(b)
 	receipt, err := refunds.NewOrders().CreateRefundDraft().Run(context.Background(),
 		toolruntime.Effect{Identity: b.EffectIdentity()}, refunds.RefundArgs{OrderRef: "ORDER-7", Reason: "duplicate"})
 	if err != nil {

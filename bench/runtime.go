@@ -44,21 +44,21 @@ func (l *ledger) fresh(after int64) load {
 	var n atomic.Int64
 	n.Store(after)
 	return load{do: func(ctx context.Context, _ int) error {
-		c, approval, err := l.approved(n.Add(1))
+		b, err := l.bind(n.Add(1))
 		if err != nil {
 			return err
 		}
-		pkg, err := l.rt.Dispatch(ctx, owner, c, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})
+		pkg, err := l.rt.Dispatch(ctx, owner, b.Call(), &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approve(b)}})
 		return expect(pkg, err, toolresult.OK, toolresult.Fresh)
 	}}
 }
 
 func (l *ledger) submit(ctx context.Context, n int64) error {
-	c, approval, err := l.approved(n)
+	b, err := l.bind(n)
 	if err != nil {
 		return err
 	}
-	pkg, err := l.rt.Submit(ctx, owner, c, approval)
+	pkg, err := l.rt.Submit(ctx, owner, b.Call(), approve(b))
 	if err == nil && pkg.Code() != toolresult.OutcomeUnknown {
 		err = fmt.Errorf("submit: %v", pkg.Code())
 	}
@@ -86,11 +86,11 @@ func (l *ledger) status(pick func(int64) int64) load {
 	var n atomic.Int64
 	return load{do: func(ctx context.Context, _ int) error {
 		i := n.Add(1)
-		c := call(pick(i))
-		b, err := l.rt.Bind(owner, c)
+		b, err := l.bind(pick(i))
 		if err != nil {
 			return err
 		}
+		c := b.Call()
 		c.ResponseID = fmt.Sprint("ask_", i)
 		pkg, err := l.rt.QueryStatus(ctx, owner, c.StatusQuery(b.StatusRef()), b.StatusRef(), nil)
 		return expect(pkg, err, toolresult.OK, toolresult.ReceiptReconciled)
