@@ -60,9 +60,9 @@ BENCH       ?= -out ../docs/benchmarks.jsonl -docs ../docs
 BENCH_SCALE ?= -out ../docs/benchmarks.scale.jsonl -docs ../docs -scale 0,100k,1M,5M
 
 bench: ## Measure against the bare SQL of the same transactions and against peers (10 minutes)
-	cd bench && $(GO) test -timeout 5m . && $(GO) run . $(BENCH)
+	cd bench && $(GO) test -count 1 -timeout 5m . && $(GO) run . $(BENCH)
 
 bench-scale: ## Measure ledgers of up to 5 million operations (an hour, 20 GB)
-	cd bench && $(GO) test -timeout 5m . && $(GO) run . $(BENCH_SCALE)
+	cd bench && $(GO) test -count 1 -timeout 5m . && $(GO) run . $(BENCH_SCALE)
 
 .PHONY: help test check generate generate-check race fuzz torture crash bench bench-scale

@@ -29,6 +29,7 @@ A scenario is SYSTEM/NAME/DATABASE/CALLERS, for example runtime/fresh/sqlite/64:
             replay  a call that has ended, repeated
             status  what became of a call that has ended
             audit   every stored row recomputed
+            commit  (floor) one small row; disk/sync is the disk alone
 Every round runs every scenario for -time, on fresh databases; the order rotates.
 
 Examples:
@@ -160,7 +161,10 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("interrupted: nothing is reported")
-	case err != nil && len(all) == 0:
+	case err == nil && len(all) == 0:
+		err = errors.New("no scenario matches -run; see -list")
+	}
+	if len(all) == 0 {
 		return err
 	}
 	return errors.Join(err, c.report(m, all, out))

@@ -182,6 +182,12 @@ func (r *report) scale() table {
 	for _, what := range titles {
 		for _, k := range r.kinds(what.name) {
 			row(what.title, k, func(s summary) string { return rate(s.Rate) })
+			if k.System == "runtime" {
+				row(what.title+": runtime/floor", k, func(s summary) string {
+					s.System = "floor"
+					return ratio(s.Rate, r.by[s.key].Rate)
+				})
+			}
 			row(what.title+": p99 ms", k, func(s summary) string { return latency(s.P99) })
 			row(what.title+": most memory, MiB", k, func(s summary) string { return rate(s.Extra[peakMiB]) })
 			row(what.title, k, func(s summary) string { return rate(s.Extra[bytesPerOperation]) })

@@ -96,6 +96,7 @@ func TestScale(t *testing.T) {
 	want := [][]string{
 		{"new call, answered", "floor", "1", "1,000", "1,000"},
 		{"new call, answered", "runtime", "1", "500", "500"},
+		{"new call, answered: runtime/floor", "runtime", "1", "0.50", "0.50"},
 		{"new call, answered: p99 ms", "runtime", "1", "2.000", "2.000"},
 		{"audit", "runtime", "1", "9,000", "9,000"},
 		{"audit: most memory, MiB", "runtime", "1", "50.0", "50.0"},

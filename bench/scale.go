@@ -45,8 +45,8 @@ func (s *session) scale(ctx context.Context) (err error) {
 		if err := g.grow(ctx, size); err != nil {
 			return err
 		}
-		for round := range s.rounds {
-			if err := g.round(ctx, size, round+1); err != nil {
+		for round := 1; round <= s.rounds; round++ {
+			if err := g.round(ctx, size, round); err != nil {
 				return err
 			}
 		}
@@ -74,8 +74,20 @@ func (g *growth) grow(ctx context.Context, size int64) error {
 		return err
 	}
 	g.filled += size - there
-	_, err = c.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	return err
+	if _, err = c.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return err
+	}
+	return syncFile(g.l.address)
+}
+
+// syncFile writes a file to disk, so that the first commit after it was filled does
+// not have to.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func (g *growth) count(ctx context.Context, q dbgen.Querier) (int64, error) {
@@ -89,41 +101,43 @@ func (g *growth) numbers() int64 {
 	return g.fresh
 }
 
-// round measures what a caller sees.
+// round measures what callers and workers see.
 func (g *growth) round(ctx context.Context, size int64, round int) error {
-	any := func(int64) int64 { return rand.Int64N(g.filled) + 1 }
-	runtime := func(name string, callers int, ready func(*ledger) load) scenario {
-		return scenario{"runtime", name, "sqlite", callers, func(ctx context.Context, b *bed) (load, error) { return ready(g.l), nil }}
-	}
-	all := []scenario{
-		runtime("fresh", 1, func(l *ledger) load { return l.fresh(g.numbers()) }),
-		runtime("fresh", 64, func(l *ledger) load { return l.fresh(g.numbers()) }),
-		runtime("work", workers, func(l *ledger) load { return l.bulk(g.numbers(), bulkOperations/4, false) }),
-	}
-	if g.filled > 0 {
-		all = append(all,
-			runtime("replay", 1, func(l *ledger) load { return l.replay(any) }),
-			runtime("replay", 8, func(l *ledger) load { return l.replay(any) }),
-			runtime("status", 1, func(l *ledger) load { return l.status(any) }))
-		for _, callers := range []int{1, 8} {
-			all = append(all, scenario{"floor", "replay", "sqlite", callers, func(ctx context.Context, b *bed) (load, error) {
-				return g.l.floorReplay(ctx, b, callers, any)
-			}})
-		}
-	}
-	for _, callers := range []int{1, 64} {
-		all = append(all, scenario{"floor", "fresh", "sqlite", callers, func(ctx context.Context, b *bed) (load, error) {
-			b.later(g.forgetFloor)
-			return g.l.floorFresh(ctx, b, callers, g.numbers())
-		}})
-	}
-	all = append(all, scenario{"floor", "due", "sqlite", 1, g.due})
-	for _, s := range all {
+	for _, s := range rotated(g.scenarios(), round, g.rounds) {
 		if err := g.one(ctx, s, size, round); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (g *growth) scenarios() []scenario {
+	var all []scenario
+	add := func(system, name string, callers int, setup func(context.Context, *bed) (load, error)) {
+		all = append(all, scenario{system, name, "sqlite", callers, setup})
+	}
+	runtime := func(name string, callers int, ready func() load) {
+		add("runtime", name, callers, func(context.Context, *bed) (load, error) { return ready(), nil })
+	}
+	for _, callers := range []int{1, 64} {
+		add("floor", "fresh", callers, func(ctx context.Context, b *bed) (load, error) {
+			b.later(g.forgetFloor)
+			return g.l.floorFresh(ctx, b, callers, g.numbers())
+		})
+		runtime("fresh", callers, func() load { return g.l.fresh(g.numbers()) })
+	}
+	runtime("work", workers, func() load { return g.l.bulk(g.numbers(), bulkOperations/4, false) })
+	add("floor", "due", 1, g.due)
+	if g.filled == 0 {
+		return all
+	}
+	any := func(int64) int64 { return rand.Int64N(g.filled) + 1 }
+	for _, callers := range []int{1, 8} {
+		add("floor", "replay", callers, func(ctx context.Context, b *bed) (load, error) { return g.l.floorReplay(ctx, b, callers, any) })
+		runtime("replay", callers, func() load { return g.l.replay(any) })
+	}
+	runtime("status", 1, func() load { return g.l.status(any) })
+	return all
 }
 
 // one measures and records a scenario on the ledger of a size.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -87,6 +88,21 @@ func batches(ctx context.Context, limit time.Duration, l load) (n int64, took ti
 	return n, took, h, nil
 }
 
+func (l load) run(ctx context.Context, callers int, limit time.Duration) (int64, time.Duration, histogram, error) {
+	if l.batch != nil {
+		return batches(ctx, limit, l)
+	}
+	h, took, err := closedLoop(ctx, callers, limit, l.do)
+	return int64(h.count), took, h, err
+}
+
+// rotated begins a list elsewhere in each round, so that what the machine does
+// meanwhile falls on all of it alike.
+func rotated(all []scenario, round, rounds int) []scenario {
+	first := (round - 1) * len(all) / rounds
+	return slices.Concat(all[first:], all[:first])
+}
+
 // measure runs a scenario once, in a bed of its own.
 func measure(ctx context.Context, s scenario, b *bed, limit time.Duration) (m measurement, err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
@@ -95,16 +111,14 @@ func measure(ctx context.Context, s scenario, b *bed, limit time.Duration) (m me
 	if err != nil {
 		return m, fmt.Errorf("%v: set up: %w", s, err)
 	}
-	var h histogram
+	// What happens once per connection and per file is not what is asked for.
+	if l.batch == nil || l.together {
+		_, _, _, err = l.run(ctx, s.callers, limit/10)
+	}
 	var took time.Duration
-	if l.batch != nil {
-		m.Operations, took, h, err = batches(ctx, limit, l)
-	} else {
-		// What happens once per connection and per file is not what is asked for.
-		if _, _, err = closedLoop(ctx, s.callers, limit/10, l.do); err == nil {
-			h, took, err = closedLoop(ctx, s.callers, limit, l.do)
-		}
-		m.Operations = int64(h.count)
+	var h histogram
+	if err == nil {
+		m.Operations, took, h, err = l.run(ctx, s.callers, limit)
 	}
 	if err != nil {
 		return m, fmt.Errorf("%v: %w", s, err)

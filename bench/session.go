@@ -56,8 +56,7 @@ func (c config) measure(ctx context.Context) (m machine, all []measurement, err 
 	return m, s.all, errors.Join(append(s.failed, err)...)
 }
 
-// interleave runs all scenarios once a round, beginning elsewhere each time, so
-// that what the machine does meanwhile falls on all of them alike.
+// interleave runs all scenarios once a round.
 func (s *session) interleave(ctx context.Context) error {
 	var chosen []scenario
 	for _, sc := range scenarios(s.server != nil) {
@@ -65,10 +64,8 @@ func (s *session) interleave(ctx context.Context) error {
 			chosen = append(chosen, sc)
 		}
 	}
-	for round := range s.rounds {
-		first := round * len(chosen) / s.rounds
-		for i := range chosen {
-			sc := chosen[(first+i)%len(chosen)]
+	for round := 1; round <= s.rounds; round++ {
+		for i, sc := range rotated(chosen, round, s.rounds) {
 			b, err := newBed(s.folder, s.server)
 			if err != nil {
 				return err
@@ -77,7 +74,7 @@ func (s *session) interleave(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			m.Round = round + 1
+			m.Round = round
 			fmt.Fprintf(os.Stderr, "round %d/%d  %3d/%d  %-28s %12s/s\n", m.Round, s.rounds, i+1, len(chosen), sc, rate(m.PerSecond))
 			if err := s.record(m, err); err != nil {
 				return err
