@@ -22,8 +22,8 @@ var diskSync = scenario{"disk", "sync", "", 1, func(_ context.Context, b *bed) (
 	}}, nil
 }}
 
-// diskInsert is one commit of one small row under the ledger's settings.
-var diskCommit = scenario{"floor", "commit", "sqlite", 1, func(ctx context.Context, b *bed) (load, error) {
+// floorCommit is one commit of one small row under the ledger's settings.
+var floorCommit = scenario{"floor", "commit", "sqlite", 1, func(ctx context.Context, b *bed) (load, error) {
 	l := &ledger{address: b.file("commit.sqlite3")}
 	conns, err := l.connect(ctx, b, 1, sqliteWriter)
 	if err != nil {

@@ -25,8 +25,7 @@ type floorWriter struct {
 	next   atomic.Int64
 }
 
-// newFloorWriter numbers its calls from first on.
-func newFloorWriter(l *ledger, first int64) (*floorWriter, error) {
+func newFloorWriter(l *ledger, after int64) (*floorWriter, error) {
 	now := time.Now().Unix()
 	r, err := l.endedRows(0, 0, now)
 	if err != nil {
@@ -38,7 +37,7 @@ func newFloorWriter(l *ledger, first int64) (*floorWriter, error) {
 	r.event.LeaseOwner, r.event.LeaseUntil = sql.NullString{String: worker, Valid: true}, sql.NullInt64{Int64: now + 30, Valid: true}
 	r.seal()
 	w := &floorWriter{sample: r}
-	w.next.Store(first)
+	w.next.Store(after)
 	return w, nil
 }
 
@@ -77,9 +76,17 @@ func (r *rows) finish(ctx context.Context, q dbgen.Querier) error {
 	return err
 }
 
-// store runs both of the ledger's transactions for some calls.
-func (c bare) store(ctx context.Context, calls ...*rows) error {
-	for _, step := range []func(*rows, context.Context, dbgen.Querier) error{(*rows).insertOperation, (*rows).finish} {
+// A step is what a transaction of the ledger stores of a call.
+type step func(*rows, context.Context, dbgen.Querier) error
+
+var (
+	accepting = []step{(*rows).insertOperation}
+	answering = []step{(*rows).insertOperation, (*rows).finish}
+)
+
+// store runs a transaction for each step, all calls in one.
+func (c bare) store(ctx context.Context, steps []step, calls ...*rows) error {
+	for _, step := range steps {
 		err := c.transact(ctx, func() error {
 			for _, r := range calls {
 				if err := step(r, ctx, c); err != nil {
@@ -95,20 +102,21 @@ func (c bare) store(ctx context.Context, calls ...*rows) error {
 	return nil
 }
 
-// floorFresh stores a call in two transactions: on SQLite all callers' in the same
-// two, as many as there are callers; on PostgreSQL each in its own.
-func floorFresh(database string, callers int) scenario {
-	return scenario{"floor", "fresh", database, callers, func(ctx context.Context, b *bed) (load, error) {
+// floorWrites stores calls: on SQLite as many as there are callers in the same
+// transactions, on PostgreSQL each in its own.
+func floorWrites(name, database string, callers int, steps []step) scenario {
+	return scenario{"floor", name, database, callers, func(ctx context.Context, b *bed) (load, error) {
 		l, err := newLedger(ctx, b, database)
 		if err != nil {
 			return load{}, err
 		}
-		return l.floorFresh(ctx, b, callers, 0)
+		return l.floorWrites(ctx, b, callers, 0, steps)
 	}}
 }
 
-func (l *ledger) floorFresh(ctx context.Context, b *bed, callers int, stored int64) (load, error) {
-	w, err := newFloorWriter(l, stored)
+// floorWrites numbers its calls from after on.
+func (l *ledger) floorWrites(ctx context.Context, b *bed, callers int, after int64, steps []step) (load, error) {
+	w, err := newFloorWriter(l, after)
 	if err != nil {
 		return load{}, err
 	}
@@ -117,7 +125,7 @@ func (l *ledger) floorFresh(ctx context.Context, b *bed, callers int, stored int
 		return load{do: func(ctx context.Context, _ int) error {
 			c := <-conns
 			defer func() { conns <- c }()
-			return c.store(context.WithoutCancel(ctx), w.call())
+			return c.store(context.WithoutCancel(ctx), steps, w.call())
 		}}, err
 	}
 	conns, err := l.connect(ctx, b, 1, sqliteWriter)
@@ -131,7 +139,7 @@ func (l *ledger) floorFresh(ctx context.Context, b *bed, callers int, stored int
 		for i := range group {
 			group[i] = w.call()
 		}
-		err := c.store(context.WithoutCancel(ctx), group...)
+		err := c.store(context.WithoutCancel(ctx), steps, group...)
 		return callers, time.Since(begin), err
 	}}, nil
 }

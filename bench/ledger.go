@@ -114,7 +114,7 @@ type bare struct {
 	begin string
 }
 
-// connect opens bare connections and has each of them do the work once.
+// connect opens bare connections.
 func (l *ledger) connect(ctx context.Context, b *bed, n int, settings string) (chan bare, error) {
 	driver, dsn, begin := "sqlite3", "file:"+l.address+"?"+settings, "BEGIN IMMEDIATE"
 	if l.database == "postgres" {

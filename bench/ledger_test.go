@@ -38,7 +38,7 @@ func TestFill(t *testing.T) {
 	if err := l.fresh(g.numbers()).do(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	floor, err := l.floorFresh(ctx, b, 3, g.numbers())
+	floor, err := l.floorWrites(ctx, b, 3, g.numbers(), answering)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ type riverQueue[Tx any] struct {
 	ended map[int64]chan struct{} // by job
 }
 
-func newRiver[Tx any](ctx context.Context, b *bed, driver riverdriver.Driver[Tx], workers int) (*riverQueue[Tx], error) {
+func newRiver[Tx any](ctx context.Context, driver riverdriver.Driver[Tx], workers int) (*riverQueue[Tx], error) {
 	quiet := slog.New(slog.DiscardHandler)
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet})
 	if err != nil {
@@ -201,13 +201,13 @@ func (q *riverQueue[Tx]) bulk(b *bed, operations int64, all bool) load {
 // riverScenarios are River's, on one kind of database. Its poller and its
 // completer limit what few callers get from it, so that it is asked for many too.
 func riverScenarios[Tx any](database string, workers int, open func(context.Context, *bed) (riverdriver.Driver[Tx], error)) []scenario {
-	make := func(name string, callers int, ready func(context.Context, *bed, *riverQueue[Tx]) (load, error)) scenario {
+	scene := func(name string, callers int, ready func(context.Context, *bed, *riverQueue[Tx]) (load, error)) scenario {
 		return scenario{"river", name, database, callers, func(ctx context.Context, b *bed) (load, error) {
 			driver, err := open(ctx, b)
 			if err != nil {
 				return load{}, err
 			}
-			q, err := newRiver(ctx, b, driver, workers)
+			q, err := newRiver(ctx, driver, workers)
 			if err != nil {
 				return load{}, err
 			}
@@ -216,15 +216,15 @@ func riverScenarios[Tx any](database string, workers int, open func(context.Cont
 	}
 	var all []scenario
 	for _, callers := range []int{1, 64, 1024} {
-		all = append(all, make("fresh", callers, func(ctx context.Context, b *bed, q *riverQueue[Tx]) (load, error) { return q.fresh(ctx, b) }))
+		all = append(all, scene("fresh", callers, func(ctx context.Context, b *bed, q *riverQueue[Tx]) (load, error) { return q.fresh(ctx, b) }))
 	}
 	for _, callers := range []int{1, 64} {
 		all = append(all,
-			make("submit", callers, func(_ context.Context, _ *bed, q *riverQueue[Tx]) (load, error) { return q.submits(), nil }),
-			make("replay", callers, func(ctx context.Context, _ *bed, q *riverQueue[Tx]) (load, error) { return q.replay(ctx) }))
+			scene("submit", callers, func(_ context.Context, _ *bed, q *riverQueue[Tx]) (load, error) { return q.submits(), nil }),
+			scene("replay", callers, func(ctx context.Context, _ *bed, q *riverQueue[Tx]) (load, error) { return q.replay(ctx) }))
 	}
 	for _, name := range []string{"work", "bulk"} {
-		all = append(all, make(name, workers, func(_ context.Context, b *bed, q *riverQueue[Tx]) (load, error) {
+		all = append(all, scene(name, workers, func(_ context.Context, b *bed, q *riverQueue[Tx]) (load, error) {
 			return q.bulk(b, bulkJobs, name == "bulk"), nil
 		}))
 	}

@@ -29,9 +29,9 @@ func newFilled(ctx context.Context, b *bed, database string) (*ledger, error) {
 }
 
 // onLedger is a scenario of the runtime on an empty ledger, or on a filled one.
-func onLedger(name, database string, callers int, make func(context.Context, *bed, string) (*ledger, error), ready func(*ledger) load) scenario {
+func onLedger(name, database string, callers int, open func(context.Context, *bed, string) (*ledger, error), ready func(*ledger) load) scenario {
 	return scenario{"runtime", name, database, callers, func(ctx context.Context, b *bed) (load, error) {
-		l, err := make(ctx, b, database)
+		l, err := open(ctx, b, database)
 		if err != nil {
 			return load{}, err
 		}

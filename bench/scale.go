@@ -122,7 +122,7 @@ func (g *growth) scenarios() []scenario {
 	for _, callers := range []int{1, 64} {
 		add("floor", "fresh", callers, func(ctx context.Context, b *bed) (load, error) {
 			b.later(g.forgetFloor)
-			return g.l.floorFresh(ctx, b, callers, g.numbers())
+			return g.l.floorWrites(ctx, b, callers, g.numbers(), answering)
 		})
 		runtime("fresh", callers, func() load { return g.l.fresh(g.numbers()) })
 	}
@@ -131,12 +131,12 @@ func (g *growth) scenarios() []scenario {
 	if g.filled == 0 {
 		return all
 	}
-	any := func(int64) int64 { return rand.Int64N(g.filled) + 1 }
+	known := func(int64) int64 { return rand.Int64N(g.filled) + 1 }
 	for _, callers := range []int{1, 8} {
-		add("floor", "replay", callers, func(ctx context.Context, b *bed) (load, error) { return g.l.floorReplay(ctx, b, callers, any) })
-		runtime("replay", callers, func() load { return g.l.replay(any) })
+		add("floor", "replay", callers, func(ctx context.Context, b *bed) (load, error) { return g.l.floorReplay(ctx, b, callers, known) })
+		runtime("replay", callers, func() load { return g.l.replay(known) })
 	}
-	runtime("status", 1, func() load { return g.l.status(any) })
+	runtime("status", 1, func() load { return g.l.status(known) })
 	return all
 }
 

@@ -13,7 +13,7 @@ const workers = 64
 // scenarios are all that `make bench` measures; those on PostgreSQL only where
 // there is one.
 func scenarios(postgres bool) []scenario {
-	all := append([]scenario{diskSync, diskCommit}, onDatabase("sqlite")...)
+	all := append([]scenario{diskSync, floorCommit}, onDatabase("sqlite")...)
 	all = append(all, goqiteScenarios()...)
 	all = append(all, riverSQLite()...)
 	if postgres {
@@ -28,15 +28,16 @@ func scenarios(postgres bool) []scenario {
 func onDatabase(database string) []scenario {
 	var all []scenario
 	add := func(s ...scenario) { all = append(all, s...) }
-	any := func(i int64) int64 { return i%stored + 1 }
+	known := func(i int64) int64 { return i%stored + 1 }
 	for _, callers := range []int{1, 8, 64, 256} {
-		add(floorFresh(database, callers),
+		add(floorWrites("fresh", database, callers, answering),
 			onLedger("fresh", database, callers, newLedger, func(l *ledger) load { return l.fresh(0) }),
+			floorWrites("submit", database, callers, accepting),
 			onLedger("submit", database, callers, newLedger, (*ledger).submits))
 		add(floorReplay(database, callers),
-			onLedger("replay", database, callers, newFilled, func(l *ledger) load { return l.replay(any) }))
+			onLedger("replay", database, callers, newFilled, func(l *ledger) load { return l.replay(known) }))
 		if callers <= 64 {
-			add(onLedger("status", database, callers, newFilled, func(l *ledger) load { return l.status(any) }))
+			add(onLedger("status", database, callers, newFilled, func(l *ledger) load { return l.status(known) }))
 		}
 	}
 	add(onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),

@@ -37,9 +37,9 @@ func (c config) measure(ctx context.Context) (m machine, all []measurement, err 
 		}
 	}
 	if c.out != "" {
-		f, err := os.Create(c.out)
-		if err != nil {
-			return m, nil, err
+		f, failed := os.Create(c.out)
+		if failed != nil {
+			return m, nil, failed
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		s.out = f
