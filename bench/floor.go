@@ -43,8 +43,7 @@ func newFloorWriter(l *ledger, after int64) (*floorWriter, error) {
 
 // call is the sample with what must differ between two calls.
 func (w *floorWriter) call() *rows {
-	n := w.next.Add(1)
-	id := fmt.Sprintf("%016x", uint64(n)*0x9e3779b97f4a7c15)
+	id := scatter(w.next.Add(1))
 	long := id + id
 	r := w.sample
 	r.binding.ResponseID, r.binding.CallID, r.binding.StatusRef = "resp_"+id, "call_"+id, "status_"+long

@@ -87,10 +87,13 @@ func (l *ledger) open(ctx context.Context, b *bed) (err error) {
 	return err
 }
 
+// scatter turns a number into a name of its own. Names come in no order, as random
+// keys do, so that an index is written all over.
+func scatter(n int64) string { return fmt.Sprintf("%016x", uint64(n)*0x9e3779b97f4a7c15) }
+
 // call is one of the calls that all scenarios make; no two numbers give the same.
-// The keys are in no order, as random ones are.
 func call(n int64) toolresult.Call {
-	id := fmt.Sprintf("%016x", uint64(n)*0x9e3779b97f4a7c15)
+	id := scatter(n)
 	return toolresult.Call{
 		Proposal: toolresult.Proposal{Name: refundTool, Arguments: []byte(`{"order_ref":"ORDER-7","reason":"duplicate"}`)},
 		ExecutionContext: toolresult.ExecutionContext{Provider: "openai", APIFamily: "responses", ResponseID: "resp_" + id,
