@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 )
 
 // The floor is what the database alone takes for what the ledger stores: the same
@@ -56,31 +53,36 @@ func (w *floorWriter) call() *rows {
 	return &r
 }
 
+// The moves find their rows by key alone: the ledger's compare every column too,
+// which is a check. SQLite numbers parameters with a dollar in the order in which
+// they first appear.
+const (
+	moveEvent = `UPDATE outbox SET state = 'delivered', lease_owner = NULL, lease_until = NULL, next_attempt_at = 0,
+		updated_at = $1, row_digest = $2 WHERE operation_pk = $3`
+	moveOperation = `UPDATE operations SET state = 'succeeded', updated_at = $1, completed_at = $2, row_digest = $3 WHERE operation_pk = $4`
+)
+
 // finish is what the ledger stores after the effect.
-func (r *rows) finish(ctx context.Context, q dbgen.Querier) error {
-	if err := r.insertReceipts(ctx, q); err != nil {
+func (r *rows) finish(ctx context.Context, c bare) error {
+	if err := r.insertReceipts(ctx, c); err != nil {
 		return err
 	}
-	o, e := &r.operation, &r.event
-	n, err := q.MoveEvent(ctx, dbgen.MoveEventParams{State: "delivered", AttemptCount: 1, UpdatedAt: o.UpdatedAt, RowDigest: e.RowDigest,
-		OperationPK: o.OperationPK, FromState: "processing", Fence: 1, FromDigest: e.RowDigest})
-	if err == nil && n == 1 {
-		n, err = q.MoveOperation(ctx, dbgen.MoveOperationParams{State: "succeeded", UpdatedAt: o.UpdatedAt,
-			CompletedAt: sql.NullInt64{Int64: o.UpdatedAt, Valid: true}, RowDigest: o.RowDigest,
-			OperationPK: o.OperationPK, FromState: "processing", FromDigest: o.RowDigest})
+	o := &r.operation
+	if _, err := c.ExecContext(ctx, moveEvent, o.UpdatedAt, r.event.RowDigest, o.OperationPK); err != nil {
+		return err
 	}
-	if err == nil && n != 1 {
-		err = fmt.Errorf("operation %d was not there to be moved", o.OperationPK)
-	}
+	_, err := c.ExecContext(ctx, moveOperation, o.UpdatedAt, o.UpdatedAt, o.RowDigest, o.OperationPK)
 	return err
 }
 
 // A step is what a transaction of the ledger stores of a call.
-type step func(*rows, context.Context, dbgen.Querier) error
+type step func(*rows, context.Context, bare) error
+
+func accept(r *rows, ctx context.Context, c bare) error { return r.insertOperation(ctx, c) }
 
 var (
-	accepting = []step{(*rows).insertOperation}
-	answering = []step{(*rows).insertOperation, (*rows).finish}
+	accepting = []step{accept}
+	answering = []step{accept, (*rows).finish}
 )
 
 // store runs a transaction for each step, all calls in one.

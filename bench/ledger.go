@@ -27,6 +27,7 @@ const (
 	sqlitePragma = `
 PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;
+PRAGMA wal_autocheckpoint = 8000;
 PRAGMA journal_size_limit = 67108864;`
 )
 

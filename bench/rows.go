@@ -104,7 +104,7 @@ func (r *rows) insertReceipts(ctx context.Context, q dbgen.Querier) error {
 		RowDigest: d.RowDigest}); err != nil {
 		return err
 	}
-	if err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(r.local)); err != nil {
+	if _, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(r.local)); err != nil {
 		return err
 	}
 	_, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(r.attempt))
