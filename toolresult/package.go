@@ -49,8 +49,8 @@ type Package struct {
 
 // An Ending is when an operation ended, and in which attempt.
 type Ending struct {
-	At      int64 // Unix seconds
-	Attempt int64 // from 1; 0 for one that ended without an attempt
+	At      int64 `json:"at"`      // Unix seconds
+	Attempt int64 `json:"attempt"` // from 1; 0 for one that ended without an attempt
 }
 
 // A ModelResult is the projection that goes to the model.

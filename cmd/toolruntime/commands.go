@@ -114,7 +114,10 @@ type callReport struct {
 	Delivery         toolresult.Delivery      `json:"delivery"`
 	StatusRef        *string                  `json:"status_ref"`
 	ValidationErrors []string                 `json:"validation_errors"`
-	Database         *toolruntime.AuditReport `json:"database"`
+	// Ended is when the operation ended and in which attempt: before this call, if
+	// the answer is no fresh one.
+	Ended    *toolresult.Ending       `json:"ended,omitempty"`
+	Database *toolruntime.AuditReport `json:"database"`
 }
 
 func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
@@ -193,6 +196,9 @@ func (d *desk) report(ctx context.Context, p *printer, b *toolresult.Bound, pkg 
 		Code: pkg.Code(), Status: pkg.ModelResult.Status, Delivery: pkg.Delivery(),
 		StatusRef: pkg.ProtectedAudit.Downstream.StatusRef, ValidationErrors: []string{}, Database: database,
 	}
+	if pkg.Ended.At != 0 {
+		r.Ended = &pkg.Ended
+	}
 	for _, problem := range toolresult.Validate(b, spec, pkg) {
 		r.ValidationErrors = append(r.ValidationErrors, problem.String())
 	}
@@ -202,6 +208,9 @@ func (d *desk) report(ctx context.Context, p *printer, b *toolresult.Bound, pkg 
 		fmt.Fprintf(w, "%s  %s (%s, %s)\n", r.Gate, r.Code, r.Status, r.Delivery)
 		if ref := pkg.StatusRef(); ref != "" {
 			fmt.Fprintf(w, "operation  %s\n", ref)
+		}
+		if r.Ended != nil {
+			fmt.Fprintf(w, "ended      %s, attempt %d\n", toolresult.FormatTime(r.Ended.At), r.Ended.Attempt)
 		}
 		if e := pkg.ModelResult.Error; e != nil {
 			fmt.Fprintf(w, "next       %s\n", e.SafeMessage)
