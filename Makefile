@@ -65,4 +65,8 @@ bench: ## Measure against the bare SQL of the same transactions and against peer
 bench-scale: ## Measure ledgers of up to 5 million operations (an hour, 20 GB)
 	cd bench && $(GO) test -count 1 -timeout 5m . && $(GO) run . $(BENCH_SCALE)
 
-.PHONY: help test check generate generate-check race fuzz torture crash bench bench-scale
+bench-workers: ## Measure claims beside a million ended operations, and work beside poison
+	$(GO) test -run '^$$' -bench ClaimBatch -benchtime 50x ./toolruntime
+	$(GO) test -run '^$$' -bench Poison -benchtime 3x ./toolruntime
+
+.PHONY: help test check generate generate-check race fuzz torture crash bench bench-scale bench-workers

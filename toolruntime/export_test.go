@@ -2,6 +2,8 @@ package toolruntime
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
@@ -23,22 +25,22 @@ func TestingOnlyTransitions() map[string][]string {
 	return m
 }
 
-// TestingOnlyClaimBatch claims up to n due operations as a worker does, and gives
-// them back.
-func (rt *Runtime) TestingOnlyClaimBatch(ctx context.Context, n int) (int, error) {
+// TestingOnlyClaimBatch claims up to n due operations as a worker does. giveBack
+// undoes it.
+func (rt *Runtime) TestingOnlyClaimBatch(ctx context.Context, n int) (claimed int, giveBack func() error, err error) {
 	now := rt.now()
-	due, err := rt.store.due(ctx, "", now, n, func(string) bool { return false })
+	shares, _, err := rt.store.due(ctx, demand{now: now, limit: n, room: func(string) int { return n }})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	for _, c := range due {
-		got, err := rt.store.claimDue(ctx, c.pk, "bench", now, now+30)
-		if err == nil && got.claimed {
-			err = rt.store.release(ctx, got.record, endInterrupted, now, now)
+	b, err := rt.store.claimDue(ctx, shares, claiming{"bench", now, now + 30}, nil)
+	return len(b.claims), func() error {
+		errs := make([]error, len(b.claims))
+		var all sync.WaitGroup
+		for i, c := range b.claims {
+			all.Go(func() { errs[i] = rt.store.release(ctx, c.record, endInterrupted, now, now) })
 		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return len(due), nil
+		all.Wait()
+		return errors.Join(errs...)
+	}, err
 }

@@ -3,6 +3,7 @@ package toolruntime
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -12,20 +13,23 @@ import (
 // maxLanes bounds how many lanes are looked at for a batch of candidates.
 const maxLanes = 64
 
-// A candidate is an operation whose turn it is.
-type candidate struct {
-	pk   int64
-	lane string
+// A demand is what a worker has room for.
+type demand struct {
+	cursor string         // the lane that had its turn last
+	now    int64          // when it must be due, or earlier
+	limit  int            // of operations in all
+	pass   map[int64]bool // operations to be passed over
+	room   func(tool string) int
 }
 
-// due lists operations that may be claimed now, at most limit, one lane after
-// the other from the lane after cursor on: a lane with a long backlog does not
-// keep the others waiting. Lanes of tools that are paused, or that closed names,
-// are passed over.
-func (s *Store) due(ctx context.Context, cursor string, now int64, limit int, closed func(tool string) bool) (all []candidate, err error) {
+// due finds out of which lanes there are operations that may be claimed now, and
+// shares out what there is room for: one of each lane after the other, from the
+// lane after the cursor on, so that a lane with a long backlog does not keep the
+// others waiting. Lanes of paused tools are passed over. last is the lane that
+// had the last turn.
+func (s *Store) due(ctx context.Context, d demand) (shares []share, last string, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		all = nil
-		lanes, err := lanesAfter(ctx, q, cursor)
+		lanes, err := lanesAfter(ctx, q, d.cursor)
 		if err != nil {
 			return err
 		}
@@ -33,28 +37,52 @@ func (s *Store) due(ctx context.Context, cursor string, now int64, limit int, cl
 		if err != nil {
 			return err
 		}
-		lanes = slices.DeleteFunc(lanes, func(lane string) bool {
-			tool := toolOf(lane)
-			return closed(tool) || slices.ContainsFunc(paused, func(p dbgen.PausedTool) bool { return p.ToolName == tool })
-		})
-		queues := make([][]int64, len(lanes))
-		for i, lane := range lanes {
-			queues[i], err = q.ListDueInLane(ctx, dbgen.ListDueInLaneParams{Lane: lane, Now: now, Page: int64(limit)})
+		room := map[string]int{}
+		for _, lane := range lanes {
+			room[toolOf(lane)] = d.room(toolOf(lane))
+		}
+		for _, p := range paused {
+			room[p.ToolName] = 0
+		}
+		var waiting []share
+		for _, lane := range lanes {
+			if room[toolOf(lane)] == 0 {
+				continue
+			}
+			pks, err := q.ListDueInLane(ctx, dbgen.ListDueInLaneParams{Lane: lane, Now: d.now, Page: int64(d.limit + len(d.pass))})
 			if err != nil {
 				return err
 			}
+			pks = slices.DeleteFunc(pks, func(pk int64) bool { return d.pass[pk] })
+			waiting = append(waiting, share{lane, len(pks)})
 		}
-		for took := true; took && len(all) < limit; {
-			took = false
-			for i, queue := range queues {
-				if len(queue) > 0 && len(all) < limit {
-					all, queues[i], took = append(all, candidate{queue[0], lanes[i]}), queue[1:], true
-				}
-			}
-		}
+		shares, last = shareOut(waiting, room, d.limit)
 		return nil
 	})
-	return all, err
+	return shares, last, err
+}
+
+// shareOut gives lanes turns until the limit is reached, nothing waits, or the
+// tools have no room.
+func shareOut(waiting []share, room map[string]int, limit int) (shares []share, last string) {
+	given := make([]int, len(waiting))
+	for more := true; more; {
+		more = false
+		for i, w := range waiting {
+			if tool := toolOf(w.lane); limit > 0 && given[i] < w.n && room[tool] > 0 {
+				given[i]++
+				room[tool]--
+				limit--
+				last, more = w.lane, true
+			}
+		}
+	}
+	for i, w := range waiting {
+		if given[i] > 0 {
+			shares = append(shares, share{w.lane, given[i]})
+		}
+	}
+	return shares, last
 }
 
 // lanesAfter lists the lanes with open events, from the one after cursor on and
@@ -128,9 +156,10 @@ func (s *Store) release(ctx context.Context, c *record, how ending, now, notBefo
 	})
 }
 
-// giveBack undoes a claim whose operation the caller cannot run.
-func (s *Store) giveBack(ctx context.Context, c claim, now int64) error {
-	until := afterSeconds(now, backoff(c.fence()))
+// giveBack undoes a claim whose operation the caller does not run: another may,
+// after a while.
+func (s *Store) giveBack(ctx context.Context, c claim, now int64, after time.Duration) error {
+	until := afterSeconds(now, after)
 	if c.lost {
 		return s.postpone(ctx, c.record, endInterrupted, now, until)
 	}

@@ -111,10 +111,11 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var handlers sync.WaitGroup
-	w.loop(ctx, func(c candidate) {
+	w.loop(ctx, func(c claim) {
+		w.begin(c)
 		handlers.Go(func() {
 			defer w.done(c)
-			w.handle(running, c.pk)
+			w.handle(running, c)
 		})
 	})
 	drained := time.AfterFunc(o.Drain, func() { stop(errDrained) })
@@ -124,31 +125,60 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 }
 
 // loop starts due operations as long as there are slots for them.
-func (w *worker) loop(ctx context.Context, start func(candidate)) {
+func (w *worker) loop(ctx context.Context, start func(claim)) {
 	idle := time.Duration(0)
 	for cursor := ""; ctx.Err() == nil; {
 		free := w.free(ctx)
 		if free == 0 {
 			return
 		}
-		due, err := w.rt.store.due(ctx, cursor, w.rt.now(), free+w.inHand(), w.closed)
+		claims, last, err := w.claim(ctx, cursor, free)
 		if err != nil && ctx.Err() == nil {
-			w.rt.log.WarnContext(ctx, "work: cannot look for due operations", "error", err)
+			w.rt.log.WarnContext(ctx, "work: cannot claim", "worker", w.WorkerID, "error", err)
 		}
-		started := 0
-		for _, c := range due {
-			if started < free && w.take(c) {
+		for _, c := range claims {
+			if ctx.Err() == nil {
 				start(c)
-				started++
-				cursor = c.lane
+			} else {
+				w.handBack(ctx, c)
 			}
 		}
-		if started > 0 {
-			idle = 0
+		switch {
+		case len(claims) > 0:
+			cursor, idle = last, 0
+			continue
+		case err == nil && last != "":
+			// What was due, others have claimed; there may be more.
+			w.wait(ctx, rand.N(w.Poll/64+1))
 			continue
 		}
 		idle = min(max(2*idle, w.Poll/16), w.Poll)
 		w.wait(ctx, idle/2+rand.N(idle/2+1))
+	}
+}
+
+// claim claims as many due operations as there are slots for, in one
+// transaction. last is the lane that had the last turn, or "" if nothing is due.
+func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []claim, last string, err error) {
+	pass := w.passOver()
+	shares, last, err := w.rt.store.due(ctx, demand{cursor: cursor, now: w.rt.now(), limit: min(free, maxBatch), pass: pass, room: w.room})
+	if err != nil || len(shares) == 0 {
+		return nil, "", err
+	}
+	now := w.rt.now()
+	b, err := w.rt.store.claimDue(ctx, shares, claiming{w.WorkerID, now, w.leaseEnd(now)}, pass)
+	for pk, cause := range b.refused {
+		// It must not keep a slot busy, nor be asked for again and again.
+		w.leaveAlone(pk)
+		w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
+	}
+	return b.claims, last, err
+}
+
+// handBack gives back a claim for which the worker has no time any more.
+func (w *worker) handBack(ctx context.Context, c claim) {
+	if err := w.rt.store.giveBack(context.WithoutCancel(ctx), c, w.rt.now(), 0); err != nil {
+		w.rt.log.ErrorContext(ctx, "work: cannot give back", "worker", w.WorkerID, "error", err)
 	}
 }
 
@@ -163,43 +193,54 @@ func (w *worker) free(ctx context.Context) int {
 	}
 }
 
-// inHand is how many due operations may be passed over.
-func (w *worker) inHand() int {
+// passOver returns the operations that are not to be claimed, though they may be
+// due: those in hand, and those that were left alone.
+func (w *worker) passOver() map[int64]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.rt.clock()
-	maps.DeleteFunc(w.broken, func(_ int64, until time.Time) bool { return !now.Before(until) })
-	return len(w.busy) + len(w.broken)
+	all := maps.Clone(w.busy)
+	for pk, until := range w.broken {
+		if w.rt.clock().Before(until) {
+			all[pk] = true
+		} else {
+			delete(w.broken, pk)
+		}
+	}
+	return all
 }
 
-// closed reports whether a tool's limits allow no handler now.
-func (w *worker) closed(tool string) bool {
+// room is how many handlers a tool's limits allow to start now.
+func (w *worker) room(tool string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.open(tool)
-}
-
-func (w *worker) open(tool string) bool {
+	n := w.Concurrency
 	t, p := w.rt.tools[tool], w.pace[tool]
-	if t == nil || p == nil {
-		return true
+	if t == nil {
+		return n
 	}
-	return (t.concurrent == 0 || p.running < t.concurrent) && (t.perSecond == 0 || !w.rt.clock().Before(p.next))
+	if p == nil {
+		p = &pace{}
+	}
+	if t.concurrent > 0 {
+		n = min(n, max(0, t.concurrent-p.running))
+	}
+	if t.perSecond > 0 {
+		n = min(n, 1)
+		if w.rt.clock().Before(p.next) {
+			n = 0
+		}
+	}
+	return n
 }
 
-// take reserves a slot for an operation, unless it is in hand or broken, or its
-// tool is at its limits.
-func (w *worker) take(c candidate) bool {
+// begin takes a slot for a claim. Nobody else takes slots, so there is one, and
+// what there was room for before the claim, there is now.
+func (w *worker) begin(c claim) {
+	w.slots <- struct{}{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, tool := w.rt.clock(), toolOf(c.lane)
-	if until, ok := w.broken[c.pk]; ok && now.Before(until) {
-		return false
-	}
-	if w.busy[c.pk] || !w.open(tool) {
-		return false
-	}
-	w.busy[c.pk] = true
+	w.busy[c.operation.OperationPK] = true
+	tool := c.operation.ToolName
 	if t := w.rt.tools[tool]; t != nil && (t.concurrent > 0 || t.perSecond > 0) {
 		p := w.pace[tool]
 		if p == nil {
@@ -208,17 +249,15 @@ func (w *worker) take(c candidate) bool {
 		}
 		p.running++
 		if t.perSecond > 0 {
-			p.next = now.Add(time.Duration(float64(time.Second) / t.perSecond))
+			p.next = w.rt.clock().Add(time.Duration(float64(time.Second) / t.perSecond))
 		}
 	}
-	w.slots <- struct{}{}
-	return true
 }
 
-func (w *worker) done(c candidate) {
+func (w *worker) done(c claim) {
 	w.mu.Lock()
-	delete(w.busy, c.pk)
-	if p := w.pace[toolOf(c.lane)]; p != nil {
+	delete(w.busy, c.operation.OperationPK)
+	if p := w.pace[c.operation.ToolName]; p != nil {
 		p.running--
 	}
 	w.mu.Unlock()
@@ -241,9 +280,9 @@ func (w *worker) wait(ctx context.Context, d time.Duration) {
 // clock counts whole seconds, and up to one of them has passed already.
 func (w *worker) leaseEnd(now int64) int64 { return afterSeconds(now, w.Lease+time.Second) }
 
-// handle claims an operation and carries it out.
-func (w *worker) handle(ctx context.Context, pk int64) {
-	now := w.rt.now()
+// handle carries out an operation that is claimed.
+func (w *worker) handle(ctx context.Context, c claim) {
+	pk := c.operation.OperationPK
 	defer func() {
 		// A callback of the host that panics must not take the worker with it. The
 		// lease runs out.
@@ -252,10 +291,7 @@ func (w *worker) handle(ctx context.Context, pk int64) {
 			w.rt.log.ErrorContext(ctx, "work: panic", "worker", w.WorkerID, "stack", string(debug.Stack()))
 		}
 	}()
-	c, err := w.rt.store.claimDue(ctx, pk, w.WorkerID, now, w.leaseEnd(now))
-	if err == nil && c.claimed {
-		err = w.run(ctx, c)
-	}
+	err := w.run(ctx, c)
 	switch {
 	case err == nil, errors.Is(err, ErrLeaseLost), ctx.Err() != nil:
 	default:
@@ -278,7 +314,7 @@ func (w *worker) run(ctx context.Context, c claim) error {
 	t, ok := w.rt.tools[c.operation.ToolName]
 	if !ok {
 		// Another process may know it: give it back.
-		return w.rt.store.giveBack(ctx, c, w.rt.now())
+		return w.rt.store.giveBack(ctx, c, w.rt.now(), backoff(c.fence()))
 	}
 	if over, err := w.exhausted(ctx, c); over || err != nil {
 		return err

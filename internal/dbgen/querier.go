@@ -116,6 +116,9 @@ type Querier interface {
 	ListResolutions(ctx context.Context, operationPk int64) ([]Resolution, error)
 	// ListTombstones is a page of tombstones after a public name.
 	ListTombstones(ctx context.Context, arg ListTombstonesParams) ([]Tombstone, error)
+	// LockDueInLane is ListDueInLane for a transaction that claims what it lists.
+	// PostgreSQL's skips what others are claiming; here nobody else can be.
+	LockDueInLane(ctx context.Context, arg LockDueInLaneParams) ([]int64, error)
 	// Lookup returns the operation that holds a scope with the receipt that answers it
 	// and the number of its last attempt, and what a call identity is bound to, if it is.
 	Lookup(ctx context.Context, arg LookupParams) (LookupRow, error)

@@ -203,6 +203,11 @@ func (s *Queries) ListDueInLane(ctx context.Context, arg dbgen.ListDueInLanePara
 	return v, s.classify(err)
 }
 
+func (s *Queries) LockDueInLane(ctx context.Context, arg dbgen.LockDueInLaneParams) ([]int64, error) {
+	v, err := s.q.LockDueInLane(ctx, postgres.LockDueInLaneParams(arg))
+	return v, s.classify(err)
+}
+
 func (s *Queries) ListOrphanAttempts(ctx context.Context, arg dbgen.ListOrphanAttemptsParams) ([]dbgen.Attempt, error) {
 	rows, err := s.q.ListOrphanAttempts(ctx, postgres.ListOrphanAttemptsParams(arg))
 	return list(rows, func(r postgres.Attempt) dbgen.Attempt { return dbgen.Attempt(r) }, s.classify(err))
