@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -128,6 +129,38 @@ func payTools(bank, careless string) []toolruntime.Registration {
 	return tools
 }
 
+// bookName is the transactional tool of the crashes.
+const bookName = "pay_transactional"
+
+var crashNames = append(slices.Clone(payNames), bookName)
+
+// crashTools are those of payTools, and one that books the payment into a table
+// beside the ledger, after which trouble happens as the test says.
+func crashTools(e engine, bank, careless string, trouble func() error) []toolruntime.Registration {
+	return append(payTools(bank, careless), bookTool(e, bookName, trouble))
+}
+
+func (p *part) tools() []toolruntime.Registration {
+	return crashTools(engineNamed(p.t.(*testing.T), p.Engine), p.Bank, p.Careless, func() error {
+		// The time in which the transaction may be cut short.
+		timer := time.NewTimer(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
+		<-timer.C
+		switch rand.IntN(20) {
+		case 0:
+			return toolruntime.RetryLater(0, errLost)
+		case 1:
+			return errLost
+		case 2:
+			panic("it has booked, and panics")
+		case 3:
+			if rand.IntN(4) == 0 {
+				return toolruntime.GiveUp(errLost)
+			}
+		}
+		return nil
+	})
+}
+
 // payCall is a payment that follows from its key.
 func payCall(tool, key string) toolresult.Call {
 	return callOf(tool, key, fmt.Sprintf(`{"account":"ACC-%.40s","amount_cents":%d,"currency":"EUR"}`, key, 100+len(key)))
@@ -138,7 +171,7 @@ func (p *part) serve(ctx context.Context) error {
 }
 
 func (p *part) work(ctx context.Context) error {
-	rt, closeStore, err := p.open(nil, payTools(p.Bank, p.Careless)...)
+	rt, closeStore, err := p.open(nil, p.tools()...)
 	if err != nil {
 		return err
 	}
@@ -152,7 +185,7 @@ func (p *part) work(ctx context.Context) error {
 // a service does whose caller waits, and now and then it asks what became of the
 // call before.
 func (p *part) submit(ctx context.Context) error {
-	rt, closeStore, err := p.open(nil, payTools(p.Bank, p.Careless)...)
+	rt, closeStore, err := p.open(nil, p.tools()...)
 	if err != nil {
 		return err
 	}
@@ -189,7 +222,7 @@ func (p *part) submit(ctx context.Context) error {
 func (p *part) key(i int) string { return fmt.Sprintf("%s-%d", p.Name, i) }
 
 func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, i int, random *rand.Rand) (ref string, err error) {
-	call := payCall(payNames[i%len(payNames)], p.key(i))
+	call := payCall(crashNames[i%len(crashNames)], p.key(i))
 	b, err := rt.Bind(user("user-1"), call)
 	if err != nil {
 		return "", err
@@ -222,7 +255,7 @@ func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, i int, ra
 
 // ask asks what became of an earlier payment.
 func (p *part) ask(ctx context.Context, rt *toolruntime.Runtime, i int) error {
-	call := payCall(payNames[i%len(payNames)], p.key(i))
+	call := payCall(crashNames[i%len(crashNames)], p.key(i))
 	b, err := rt.Bind(user("user-1"), call)
 	if err != nil {
 		return err
