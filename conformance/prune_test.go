@@ -69,12 +69,12 @@ func TestPrune(t *testing.T) {
 		if r := d.pruneAll(toolruntime.PruneOptions{Tool: "lost_note"}); r.Pruned != 0 {
 			t.Errorf("another tool: %+v", r)
 		}
-		if r := d.pruneAll(toolruntime.PruneOptions{}); r.Pruned != 2 || r.Batches != 1 || len(r.Damaged) != 0 {
+		if r := d.pruneAll(toolruntime.PruneOptions{}); r.Pruned != 2 || r.Batches != 1 || r.CallIdentities != 4 || len(r.Damaged) != 0 {
 			t.Errorf("%+v", r)
 		}
 		after := d.counts()
 		want := before
-		want.CallBindings -= 3 // two calls and a status query
+		want.CallBindings -= 4 // two calls, a status query, and a call that was refused
 		want.Operations -= 2
 		want.Outbox -= 2
 		want.DownstreamReceipts -= 2

@@ -42,8 +42,9 @@ func (rt *Runtime) History(ctx context.Context, statusRef string) (*History, err
 	return h, err
 }
 
-// Stats are the numbers to watch. They cost as much as there is open, whatever
-// the ledger's size, and have no series per tenant, key or call.
+// Stats are the numbers of the ledger to watch. They cost as much as there is
+// open and as leases were lost, whatever the ledger's size, and have no series
+// per tenant, key or call. What a process does is in [Runtime.Metrics].
 type Stats struct {
 	Tools []ToolStats `json:"tools"`
 }
@@ -59,7 +60,15 @@ type ToolStats struct {
 	InReview       int64  `json:"in_review"` // wait for a person
 	OldestInReview int64  `json:"oldest_in_review"`
 	Unknown        int64  `json:"in_review_unknown"` // … because nobody knows whether it happened
+	// Attempts are those that what is pending and processing has had so far, the
+	// running ones included: much more than there are operations means that they
+	// are tried again and again.
+	Attempts int64 `json:"attempts"`
+	// LeasesLost are the attempts that ended without a word because their lease ran
+	// out, over all operations that were not pruned, and those whose lease has run
+	// out now and that nobody has claimed since.
+	LeasesLost int64 `json:"leases_lost"`
 }
 
-// Stats returns the backlog by tool.
-func (rt *Runtime) Stats(ctx context.Context) (*Stats, error) { return rt.store.stats(ctx) }
+// Stats returns the backlog, and the leases that were lost, by tool.
+func (rt *Runtime) Stats(ctx context.Context) (*Stats, error) { return rt.store.stats(ctx, rt.now()) }

@@ -112,7 +112,8 @@ type attemptOptions struct {
 }
 
 // attempt carries out a claimed operation. c's record follows what is stored.
-func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptions) (Outcome, error) {
+func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptions) (outcome Outcome, err error) {
+	defer func() { rt.ended.add(c.operation.ToolName, outcome, err) }()
 	rec, log := c.record, rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
 	a := attempt{rt: rt, tool: t, claim: c, uncertain: c.lost, attemptOptions: o}
 	if err := a.bind(); err != nil {
@@ -138,7 +139,7 @@ func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptio
 		log.InfoContext(ctx, "attempt ended", "outcome", BusinessRuleDenied)
 		return BusinessRuleDenied, a.denied(ctx)
 	}
-	outcome, err := a.run(ctx)
+	outcome, err = a.run(ctx)
 	if err != nil {
 		log.ErrorContext(ctx, "attempt failed", "error", err)
 	} else {

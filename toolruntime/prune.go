@@ -3,6 +3,7 @@ package toolruntime
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -18,13 +19,17 @@ type PruneOptions struct {
 	States []string
 	// Tool prunes the operations of one tool only; "" means of every tool.
 	Tool string
-	// Limit is how many operations are pruned at most; 0 means all.
+	// Limit is how many operations are pruned at most, and how many call
+	// identities; 0 means all.
 	Limit int
-	// BatchSize is how many are pruned in one transaction; 0 means 100. Writers
+	// BatchSize is how many are removed in one transaction; 0 means 100. Writers
 	// wait for a batch, and not for the whole.
 	BatchSize int
 	// DryRun counts and changes nothing.
 	DryRun bool
+	// Progress is called from time to time with how many rows were looked at and
+	// how many there are.
+	Progress func(done, total int64)
 }
 
 // MinPruneAge keeps what has just ended out of reach: a worker that stood still
@@ -35,6 +40,9 @@ const MinPruneAge = time.Hour
 type PruneReport struct {
 	Pruned  int64 `json:"pruned"` // in a dry run: that would be
 	Batches int64 `json:"batches"`
+	// CallIdentities are those that were removed; in a dry run those that would be
+	// without the operations that would be pruned.
+	CallIdentities int64 `json:"call_identities"`
 	// Damaged are operations whose stored evidence does not hold together, by
 	// status_ref, at most 100. They stay: see what the audit says of them.
 	Damaged []string `json:"damaged"`
@@ -47,18 +55,44 @@ const maxDamaged = 100
 // IDEMPOTENCY_KEY_EXPIRED for good, whatever the request, and never causes
 // another effect. The newest operation of the ledger always stays.
 //
+// Then it removes the call identities that were bound as long ago and whose
+// operation is not there: those of what was pruned, and of calls that were
+// refused. Those of operations that stay, stay. A call identity does not know its
+// tool, so this is left out where Tool or States restrict the pruning.
+//
 // Every batch is a transaction: an error leaves the batches before it pruned, as
 // the report says, and calling Prune again goes on. It may run beside anything.
 func (rt *Runtime) Prune(ctx context.Context, o PruneOptions) (PruneReport, error) {
 	report := PruneReport{Damaged: []string{}}
+	everything := o.Tool == "" && len(o.States) == 0
 	p := pruning{tool: o.Tool, states: o.States, now: rt.now()}
 	if err := p.check(&o); err != nil {
 		return report, err
 	}
-	if err := rt.prune(ctx, o, p, &report); err != nil {
+	progress, err := rt.pruneProgress(ctx, o.Progress)
+	if err == nil {
+		err = rt.prune(ctx, o, p, &report, progress)
+	}
+	if err == nil && everything {
+		err = rt.sweep(ctx, o, p.before, &report, progress)
+	}
+	if err != nil {
 		return report, fmt.Errorf("toolruntime: prune: %w", err)
 	}
 	return report, nil
+}
+
+// pruneProgress returns what tells the host of so many more rows.
+func (rt *Runtime) pruneProgress(ctx context.Context, tell func(done, total int64)) (func(rows int), error) {
+	if tell == nil {
+		return func(int) {}, nil
+	}
+	c, err := rt.Counts(ctx)
+	done, total := int64(0), c.Operations+c.CallBindings
+	return func(rows int) {
+		done = min(done+int64(rows), total)
+		tell(done, total)
+	}, err
 }
 
 // check completes the options and p.
@@ -88,7 +122,7 @@ func (p *pruning) check(o *PruneOptions) error {
 const maxPruneBatch = 1000
 
 // prune goes through the ledger in the order in which operations were accepted.
-func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report *PruneReport) error {
+func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report *PruneReport, progress func(rows int)) error {
 	var batch []int64
 	flush := func() error {
 		if len(batch) == 0 {
@@ -106,10 +140,12 @@ func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report 
 	}
 	for after, more := int64(0), true; more; {
 		var found []int64
+		var rows int
 		var err error
-		if found, after, more, err = rt.store.prunable(ctx, after, p); err != nil {
+		if found, after, rows, more, err = rt.store.prunable(ctx, after, p); err != nil {
 			return err
 		}
+		progress(rows)
 		for _, pk := range found {
 			if o.Limit > 0 && report.Pruned+int64(len(batch)) == int64(o.Limit) {
 				more = false
@@ -127,4 +163,36 @@ func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report 
 		}
 	}
 	return flush()
+}
+
+// sweep goes through the call identities in the order of their keys, page by
+// page.
+func (rt *Runtime) sweep(ctx context.Context, o PruneOptions, before int64, report *PruneReport, progress func(rows int)) error {
+	var page strayPage
+	for more := true; more; more = page.rows == prunePage {
+		var err error
+		if page, err = rt.store.strays(ctx, page, before); err != nil {
+			return err
+		}
+		progress(page.rows)
+		calls := page.calls
+		if o.Limit > 0 {
+			calls = calls[:min(len(calls), o.Limit-int(report.CallIdentities))]
+		}
+		if o.DryRun {
+			report.CallIdentities += int64(len(calls))
+			continue
+		}
+		for batch := range slices.Chunk(calls, o.BatchSize) {
+			n, err := rt.store.unbind(ctx, batch)
+			if err != nil {
+				return err
+			}
+			report.CallIdentities += n
+		}
+		if o.Limit > 0 && report.CallIdentities == int64(o.Limit) {
+			return nil
+		}
+	}
+	return nil
 }

@@ -76,6 +76,43 @@ func TestPruneFaults(t *testing.T) {
 	}
 }
 
+// TestPruneCallFaults lets each batch of call identities fail, once without and
+// once with being stored. Calling Prune again ends it, and those of the operation
+// that stays are there.
+func TestPruneCallFaults(t *testing.T) {
+	const refused, batch = 5, 2
+	options := toolruntime.PruneOptions{OlderThan: time.Hour, BatchSize: batch}
+	for write := 1; write <= 1+refused/batch; write++ {
+		for _, persist := range []bool{false, true} {
+			t.Run(fmt.Sprintf("batch %d/persisted=%v", write, persist), func(t *testing.T) {
+				f := newFixture(t, toolruntime.Idempotent)
+				f.must(f.dispatch(toolruntime.NoFailure))
+				for i := range refused {
+					c := shopCall("pay", fmt.Sprint("refused-", i))
+					if pkg, err := f.Dispatch(context.Background(), payer, c, nil); err != nil || pkg.Code() != toolresult.ApprovalRequired {
+						t.Fatal(pkg, err)
+					}
+				}
+				f.pass(3600)
+				f.fault.arm(write, persist)
+				r, err := f.Prune(context.Background(), options)
+				if !errors.Is(err, toolruntime.ErrCommitUnknown) || r.CallIdentities != int64((write-1)*batch) {
+					t.Errorf("%+v, %v", r, err)
+				}
+				f.wantAudit()
+				f.fault.arm(0, false)
+				if _, err := f.Prune(context.Background(), options); err != nil {
+					t.Error(err)
+				}
+				if c, err := f.Counts(context.Background()); err != nil || c.CallBindings != 1 {
+					t.Errorf("in the end: %+v, %v", c, err)
+				}
+				f.wantAudit()
+			})
+		}
+	}
+}
+
 // TestPruneUnderStalledWorker: a worker that stood still until its operation was
 // ended by another and pruned writes nothing.
 func TestPruneUnderStalledWorker(t *testing.T) {

@@ -50,6 +50,7 @@ type Runtime struct {
 	clock      func() time.Time
 	log        *slog.Logger
 	wake       chan struct{} // something was submitted in this process
+	ended      tally
 }
 
 // New makes a runtime of the given tools. A tool that is wrong or doubled is an

@@ -74,7 +74,7 @@ func (h *History) standing(r *record, told bool) {
 	}
 }
 
-func (s *Store) stats(ctx context.Context) (st *Stats, err error) {
+func (s *Store) stats(ctx context.Context, now int64) (st *Stats, err error) {
 	tools := map[string]*ToolStats{}
 	of := func(tool string) *ToolStats {
 		if tools[tool] == nil {
@@ -83,16 +83,25 @@ func (s *Store) stats(ctx context.Context) (st *Stats, err error) {
 		return tools[tool]
 	}
 	err = s.engine.Snapshot(ctx, func(ctx context.Context, q engine.Snapshot) error {
-		open, err := q.CountOpenEvents(ctx)
+		open, err := q.CountOpenEvents(ctx, now)
 		if err != nil {
 			return err
 		}
 		for _, row := range open {
-			if t := of(toolOf(row.Lane)); row.State == string(eventPending) {
+			t := of(toolOf(row.Lane))
+			t.Attempts, t.LeasesLost = t.Attempts+row.Attempts, t.LeasesLost+row.Expired
+			if row.State == string(eventPending) {
 				t.Pending, t.OldestPending = t.Pending+row.Events, older(t.OldestPending, row.Oldest)
 			} else {
 				t.Processing, t.OldestRunning = t.Processing+row.Events, older(t.OldestRunning, row.Oldest)
 			}
+		}
+		lost, err := q.CountLostAttempts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range lost {
+			of(row.ToolName).LeasesLost += row.Lost
 		}
 		review, err := q.CountInReview(ctx)
 		if err != nil {

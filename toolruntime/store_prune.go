@@ -29,7 +29,7 @@ const prunePage = 1000
 // prunable looks through a page of operations after a key, and returns those that
 // may be pruned. Nobody keeps an index for that: an operation ends after it was
 // accepted, so the first page that was accepted too late is the last.
-func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int64, last int64, more bool, err error) {
+func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int64, last int64, rows int, more bool, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		pks, last, more = nil, after, false
 		newest, err := q.NewestOperation(ctx)
@@ -37,6 +37,7 @@ func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int
 			return err
 		}
 		page, err := q.ListAges(ctx, dbgen.ListAgesParams{AfterPK: after, Page: prunePage})
+		rows = len(page)
 		for _, o := range page {
 			last = o.OperationPK
 			more = more || o.CreatedAt <= p.before
@@ -47,7 +48,7 @@ func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int
 		more = more && len(page) == prunePage
 		return err
 	})
-	return pks, last, more, err
+	return pks, last, rows, more, err
 }
 
 // bury prunes operations in one transaction. It decides again by the rows that
@@ -139,7 +140,6 @@ func (r *record) remove(ctx context.Context, q dbgen.Querier) error {
 		{1, func() (int64, error) {
 			return q.DeleteEvent(ctx, dbgen.DeleteEventParams{OperationPK: o.OperationPK, RowDigest: r.event.RowDigest})
 		}},
-		{some, func() (int64, error) { return q.DeleteCallBindings(ctx, o.StatusRef) }},
 		{1, func() (int64, error) {
 			return q.DeleteOperation(ctx, dbgen.DeleteOperationParams{OperationPK: o.OperationPK, State: o.State, RowDigest: o.RowDigest})
 		}},
@@ -153,6 +153,55 @@ func (r *record) remove(ctx context.Context, q dbgen.Querier) error {
 		}
 	}
 	return nil
+}
+
+// A strayPage is a page of call identities, in the order of their keys.
+type strayPage struct {
+	calls []dbgen.CallBinding // those that may be pruned
+	last  dbgen.CallBinding
+	rows  int
+}
+
+// strays looks through the page after a given one for call identities that were
+// bound before a time and whose operation is not there: it was pruned, or the
+// call was refused. One that does not fit its digest stays for the audit.
+func (s *Store) strays(ctx context.Context, after strayPage, before int64) (page strayPage, err error) {
+	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		k := after.last
+		rows, err := q.ListCallBindingAges(ctx, dbgen.ListCallBindingAgesParams{Before: before, Page: prunePage,
+			TenantID: k.TenantID, SubjectID: k.SubjectID, Provider: k.Provider,
+			APIFamily: k.APIFamily, ResponseID: k.ResponseID, CallID: k.CallID})
+		page = strayPage{rows: len(rows)}
+		for _, r := range rows {
+			page.last = dbgen.CallBinding{TenantID: r.TenantID, SubjectID: r.SubjectID, Provider: r.Provider,
+				APIFamily: r.APIFamily, ResponseID: r.ResponseID, CallID: r.CallID,
+				FingerprintSha256: r.FingerprintSha256, CreatedAt: r.CreatedAt, StatusRef: r.StatusRef, RowDigest: r.RowDigest}
+			if r.Prunable == 1 && bytes.Equal(r.RowDigest, rowdigest.CallBinding(page.last)) {
+				page.calls = append(page.calls, page.last)
+			}
+		}
+		return err
+	})
+	return page, err
+}
+
+// unbind removes call identities in one transaction. It decides again by the
+// rows that are there: one whose operation has come meanwhile stays.
+func (s *Store) unbind(ctx context.Context, calls []dbgen.CallBinding) (removed int64, err error) {
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		removed = 0
+		for _, c := range calls {
+			n, err := q.DeleteCallBinding(ctx, dbgen.DeleteCallBindingParams{
+				TenantID: c.TenantID, SubjectID: c.SubjectID, Provider: c.Provider,
+				APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID, RowDigest: c.RowDigest})
+			if err != nil {
+				return err
+			}
+			removed += n
+		}
+		return nil
+	})
+	return removed, err
 }
 
 // checkTombstoneRef recomputes the public name of what was pruned.

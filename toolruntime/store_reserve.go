@@ -83,7 +83,9 @@ func bindCall(ctx context.Context, q dbgen.Querier, row dbgen.InsertCallBindingP
 	if err != nil || n == 1 {
 		return err
 	}
-	fingerprint, err := q.GetCallFingerprint(ctx, dbgen.GetCallFingerprintParams{
+	// The row is written, because an intent may rest on it now, and a pruning that
+	// does not see the intent yet must not remove it.
+	fingerprint, err := q.HoldCallBinding(ctx, dbgen.HoldCallBindingParams{
 		TenantID: row.TenantID, SubjectID: row.SubjectID, Provider: row.Provider,
 		APIFamily: row.APIFamily, ResponseID: row.ResponseID, CallID: row.CallID,
 	})

@@ -23,15 +23,17 @@ func keeping() []command {
 attempts and decisions, in small transactions beside the work that goes on. Each
 leaves a tombstone: its key is refused with IDEMPOTENCY_KEY_EXPIRED from now on,
 and never causes another effect. What has not ended or waits for a person stays,
-and so does the newest operation. Exit code 1 means that some were left because
-their evidence does not hold together; ask audit.`,
+and so does the newest operation. Without --state and --tool the identities go as
+well of calls as old that belong to no operation, because it was pruned or the
+call was refused. Exit code 1 means that some operations were left because their
+evidence does not hold together; ask audit.`,
 			example: `toolruntime prune --db refunds.sqlite3 --older-than 2160h --dry-run`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
 				f.DurationVar(&o.olderThan, "older-than", 0, "`time` since the end, at least 1h")
 				f.StringVar(&o.state, "state", "", "only operations in this `state`: succeeded or failed")
 				f.StringVar(&o.tool, "tool", "", "only the tool of this `name`")
-				f.IntVar(&o.limit, "limit", 0, "at most `N` operations; 0 means all")
+				f.IntVar(&o.limit, "limit", 0, "at most `N` operations, and call identities; 0 means all")
 				f.BoolVar(&o.dryRun, "dry-run", false, "count, and change nothing")
 			},
 			run: prune,
@@ -54,7 +56,8 @@ nothing. For PostgreSQL use the server's own tools.`,
 
 func prune(ctx context.Context, o *options, p *printer) (bool, error) {
 	return with(ctx, o.db, func(d *desk) (bool, error) {
-		options := toolruntime.PruneOptions{OlderThan: o.olderThan, Tool: o.tool, Limit: o.limit, DryRun: o.dryRun}
+		options := toolruntime.PruneOptions{OlderThan: o.olderThan, Tool: o.tool, Limit: o.limit, DryRun: o.dryRun,
+			Progress: p.progress("pruning")}
 		if o.state != "" {
 			options.States = []string{o.state}
 		}
@@ -72,7 +75,7 @@ func prune(ctx context.Context, o *options, p *printer) (bool, error) {
 			if o.dryRun {
 				what = "would be pruned"
 			}
-			fmt.Fprintf(w, "%s  %d operations %s\n", gate(pass), r.Pruned, what)
+			fmt.Fprintf(w, "%s  %d operations and %d call identities %s\n", gate(pass), r.Pruned, r.CallIdentities, what)
 			for _, ref := range r.Damaged {
 				fmt.Fprintf(w, "%s  does not hold together and stays; run audit\n", ref)
 			}

@@ -97,8 +97,10 @@ alone; resolve them first.`,
 		},
 		{
 			name: "stats", args: "--db FILE",
-			summary: "print the backlog by tool",
-			detail:  `Prints what waits, what is leased and what is in review, and since when.`,
+			summary: "print the backlog and the lost leases by tool",
+			detail: `Prints what waits, what is leased and what is in review, and since when; how
+often what waits and is leased was attempted so far; and how many leases were
+lost, because a worker died or stood still, over all operations not yet pruned.`,
 			example: `toolruntime stats --db refunds.sqlite3`,
 			flags:   (*options).common,
 			run:     stats,
@@ -269,13 +271,13 @@ func printStats(ctx context.Context, d *desk, p *printer) (bool, error) {
 		Gate scenario.Gate `json:"gate"`
 		*toolruntime.Stats
 	}{gate(true), st}, func(w io.Writer) {
-		fmt.Fprintf(w, "%-32s %8s %10s %9s %8s\n", "tool", "pending", "processing", "in review", "unknown")
+		fmt.Fprintf(w, "%-32s %8s %10s %9s %8s %9s %11s\n", "tool", "pending", "processing", "in review", "unknown", "attempts", "leases lost")
 		for _, t := range st.Tools {
 			name := t.Tool
 			if t.Paused {
 				name += " (paused)"
 			}
-			fmt.Fprintf(w, "%-32s %8d %10d %9d %8d\n", name, t.Pending, t.Processing, t.InReview, t.Unknown)
+			fmt.Fprintf(w, "%-32s %8d %10d %9d %8d %9d %11d\n", name, t.Pending, t.Processing, t.InReview, t.Unknown, t.Attempts, t.LeasesLost)
 		}
 	})
 	return true, nil

@@ -16,14 +16,19 @@ type Querier interface {
 	CopyOperation(ctx context.Context, arg CopyOperationParams) error
 	// CountInReview counts what waits for a person, by tool and reason.
 	CountInReview(ctx context.Context) ([]CountInReviewRow, error)
-	// CountOpenEvents counts what is not done, by lane and state.
-	CountOpenEvents(ctx context.Context) ([]CountOpenEventsRow, error)
+	// CountLostAttempts counts the attempts whose lease ran out without a word, by
+	// tool.
+	CountLostAttempts(ctx context.Context) ([]CountLostAttemptsRow, error)
+	// CountOpenEvents counts what is not done, by lane and state: events, how often
+	// they were attempted, and of how many the lease has run out without a word.
+	CountOpenEvents(ctx context.Context, now int64) ([]CountOpenEventsRow, error)
 	// CountRows counts the five tables of the contract.
 	CountRows(ctx context.Context) (CountRowsRow, error)
 	// DeleteAttempts removes the attempts of an operation that is pruned.
 	DeleteAttempts(ctx context.Context, operationPk int64) (int64, error)
-	// DeleteCallBindings removes the call identities that go with an operation.
-	DeleteCallBindings(ctx context.Context, statusRef string) (int64, error)
+	// DeleteCallBinding removes a call identity that belongs to no operation, if it
+	// is as the caller has read it.
+	DeleteCallBinding(ctx context.Context, arg DeleteCallBindingParams) (int64, error)
 	// DeleteDownstreamReceipt removes the observed receipt of an operation that is pruned.
 	DeleteDownstreamReceipt(ctx context.Context, arg DeleteDownstreamReceiptParams) (int64, error)
 	// DeleteEvent removes the event of an operation that is pruned, if it is as the
@@ -58,6 +63,9 @@ type Querier interface {
 	GetRejectedReceipt(ctx context.Context, operationPk int64) (RejectedReceipt, error)
 	// GetTombstoneByRef returns the tombstone of a public name.
 	GetTombstoneByRef(ctx context.Context, statusRef string) (Tombstone, error)
+	// HoldCallBinding returns what a call identity is bound to, and keeps it from
+	// being pruned before the end of the transaction.
+	HoldCallBinding(ctx context.Context, arg HoldCallBindingParams) (string, error)
 	// InsertAttempt records how an attempt has ended, unless that is known.
 	InsertAttempt(ctx context.Context, arg InsertAttemptParams) (int64, error)
 	// InsertCallBinding binds a call identity, unless it is bound already.
@@ -85,6 +93,10 @@ type Querier interface {
 	ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesRow, error)
 	// ListAttempts returns an operation's attempts that have ended, in order.
 	ListAttempts(ctx context.Context, operationPk int64) ([]Attempt, error)
+	// ListCallBindingAges is ListCallBindings with what says whether one may be
+	// pruned: 1 where it is old and its operation is not there. Of one without a name
+	// nobody knows which that is.
+	ListCallBindingAges(ctx context.Context, arg ListCallBindingAgesParams) ([]ListCallBindingAgesRow, error)
 	// ListCallBindings is a page of call identities after a given one, in key order.
 	ListCallBindings(ctx context.Context, arg ListCallBindingsParams) ([]CallBinding, error)
 	// ListDownstreamReceipts is a page of observed receipts after a key.

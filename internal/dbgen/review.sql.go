@@ -50,21 +50,68 @@ func (q *Queries) CountInReview(ctx context.Context) ([]CountInReviewRow, error)
 	return items, nil
 }
 
+const countLostAttempts = `-- name: CountLostAttempts :many
+SELECT CAST(COALESCE((
+        SELECT tool_name FROM operations WHERE operations.operation_pk = attempts.operation_pk
+    ), '') AS TEXT) AS tool_name,
+    COUNT(*) AS lost
+FROM attempts WHERE outcome = 'lost' GROUP BY 1 ORDER BY 1
+`
+
+type CountLostAttemptsRow struct {
+	ToolName string
+	Lost     int64
+}
+
+// CountLostAttempts counts the attempts whose lease ran out without a word, by
+// tool.
+func (q *Queries) CountLostAttempts(ctx context.Context) ([]CountLostAttemptsRow, error) {
+	rows, err := q.db.QueryContext(ctx, countLostAttempts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []CountLostAttemptsRow{}
+	for rows.Next() {
+		var i CountLostAttemptsRow
+		if err := rows.Scan(&i.ToolName, &i.Lost); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const countOpenEvents = `-- name: CountOpenEvents :many
-SELECT lane, state, COUNT(*) AS events, CAST(MIN(created_at) AS BIGINT) AS oldest
+SELECT lane, state, COUNT(*) AS events, CAST(MIN(created_at) AS BIGINT) AS oldest,
+    CAST(SUM(attempt_count) AS BIGINT) AS attempts,
+    CAST(SUM(CASE
+        WHEN outbox.state = 'processing' AND outbox.next_attempt_at <= CAST(?1 AS BIGINT) AND NOT EXISTS (
+            SELECT 1 FROM attempts
+            WHERE attempts.operation_pk = outbox.operation_pk AND attempts.attempt = outbox.attempt_count
+        ) THEN 1 ELSE 0 END) AS BIGINT) AS expired
 FROM outbox WHERE state IN ('pending', 'processing') GROUP BY lane, state ORDER BY lane, state
 `
 
 type CountOpenEventsRow struct {
-	Lane   string
-	State  string
-	Events int64
-	Oldest int64
+	Lane     string
+	State    string
+	Events   int64
+	Oldest   int64
+	Attempts int64
+	Expired  int64
 }
 
-// CountOpenEvents counts what is not done, by lane and state.
-func (q *Queries) CountOpenEvents(ctx context.Context) ([]CountOpenEventsRow, error) {
-	rows, err := q.db.QueryContext(ctx, countOpenEvents)
+// CountOpenEvents counts what is not done, by lane and state: events, how often
+// they were attempted, and of how many the lease has run out without a word.
+func (q *Queries) CountOpenEvents(ctx context.Context, now int64) ([]CountOpenEventsRow, error) {
+	rows, err := q.db.QueryContext(ctx, countOpenEvents, now)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +124,8 @@ func (q *Queries) CountOpenEvents(ctx context.Context) ([]CountOpenEventsRow, er
 			&i.State,
 			&i.Events,
 			&i.Oldest,
+			&i.Attempts,
+			&i.Expired,
 		); err != nil {
 			return nil, err
 		}

@@ -188,6 +188,11 @@ func (s *Queries) MoveOperation(ctx context.Context, arg dbgen.MoveOperationPara
 	return v, s.classify(err)
 }
 
+func (s *Queries) HoldCallBinding(ctx context.Context, arg dbgen.HoldCallBindingParams) (string, error) {
+	v, err := s.q.HoldCallBinding(ctx, postgres.HoldCallBindingParams(arg))
+	return v, s.classify(err)
+}
+
 func (s *Queries) InsertAttempt(ctx context.Context, arg dbgen.InsertAttemptParams) (int64, error) {
 	v, err := s.q.InsertAttempt(ctx, postgres.InsertAttemptParams(arg))
 	return v, s.classify(err)
@@ -223,8 +228,13 @@ func (s *Queries) CountInReview(ctx context.Context) ([]dbgen.CountInReviewRow, 
 	return list(rows, func(r postgres.CountInReviewRow) dbgen.CountInReviewRow { return dbgen.CountInReviewRow(r) }, s.classify(err))
 }
 
-func (s *Queries) CountOpenEvents(ctx context.Context) ([]dbgen.CountOpenEventsRow, error) {
-	rows, err := s.q.CountOpenEvents(ctx)
+func (s *Queries) CountLostAttempts(ctx context.Context) ([]dbgen.CountLostAttemptsRow, error) {
+	rows, err := s.q.CountLostAttempts(ctx)
+	return list(rows, func(r postgres.CountLostAttemptsRow) dbgen.CountLostAttemptsRow { return dbgen.CountLostAttemptsRow(r) }, s.classify(err))
+}
+
+func (s *Queries) CountOpenEvents(ctx context.Context, now int64) ([]dbgen.CountOpenEventsRow, error) {
+	rows, err := s.q.CountOpenEvents(ctx, now)
 	return list(rows, func(r postgres.CountOpenEventsRow) dbgen.CountOpenEventsRow { return dbgen.CountOpenEventsRow(r) }, s.classify(err))
 }
 

@@ -12,8 +12,8 @@ func (s *Queries) DeleteAttempts(ctx context.Context, operationPK int64) (int64,
 	return v, s.classify(err)
 }
 
-func (s *Queries) DeleteCallBindings(ctx context.Context, statusRef string) (int64, error) {
-	v, err := s.q.DeleteCallBindings(ctx, statusRef)
+func (s *Queries) DeleteCallBinding(ctx context.Context, arg dbgen.DeleteCallBindingParams) (int64, error) {
+	v, err := s.q.DeleteCallBinding(ctx, postgres.DeleteCallBindingParams(arg))
 	return v, s.classify(err)
 }
 
@@ -60,6 +60,13 @@ func (s *Queries) InsertTombstone(ctx context.Context, arg dbgen.InsertTombstone
 func (s *Queries) ListAges(ctx context.Context, arg dbgen.ListAgesParams) ([]dbgen.ListAgesRow, error) {
 	rows, err := s.q.ListAges(ctx, postgres.ListAgesParams(arg))
 	return list(rows, func(r postgres.ListAgesRow) dbgen.ListAgesRow { return dbgen.ListAgesRow(r) }, s.classify(err))
+}
+
+func (s *Queries) ListCallBindingAges(ctx context.Context, arg dbgen.ListCallBindingAgesParams) ([]dbgen.ListCallBindingAgesRow, error) {
+	rows, err := s.q.ListCallBindingAges(ctx, postgres.ListCallBindingAgesParams(arg))
+	return list(rows, func(r postgres.ListCallBindingAgesRow) dbgen.ListCallBindingAgesRow {
+		return dbgen.ListCallBindingAgesRow(r)
+	}, s.classify(err))
 }
 
 func (s *Queries) ListTombstones(ctx context.Context, arg dbgen.ListTombstonesParams) ([]dbgen.Tombstone, error) {

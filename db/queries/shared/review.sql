@@ -33,9 +33,25 @@ DELETE FROM paused_tools WHERE tool_name = @tool_name;
 SELECT * FROM paused_tools ORDER BY tool_name;
 
 -- name: CountOpenEvents :many
--- CountOpenEvents counts what is not done, by lane and state.
-SELECT lane, state, COUNT(*) AS events, CAST(MIN(created_at) AS BIGINT) AS oldest
+-- CountOpenEvents counts what is not done, by lane and state: events, how often
+-- they were attempted, and of how many the lease has run out without a word.
+SELECT lane, state, COUNT(*) AS events, CAST(MIN(created_at) AS BIGINT) AS oldest,
+    CAST(SUM(attempt_count) AS BIGINT) AS attempts,
+    CAST(SUM(CASE
+        WHEN outbox.state = 'processing' AND outbox.next_attempt_at <= CAST(@now AS BIGINT) AND NOT EXISTS (
+            SELECT 1 FROM attempts
+            WHERE attempts.operation_pk = outbox.operation_pk AND attempts.attempt = outbox.attempt_count
+        ) THEN 1 ELSE 0 END) AS BIGINT) AS expired
 FROM outbox WHERE state IN ('pending', 'processing') GROUP BY lane, state ORDER BY lane, state;
+
+-- name: CountLostAttempts :many
+-- CountLostAttempts counts the attempts whose lease ran out without a word, by
+-- tool.
+SELECT CAST(COALESCE((
+        SELECT tool_name FROM operations WHERE operations.operation_pk = attempts.operation_pk
+    ), '') AS TEXT) AS tool_name,
+    COUNT(*) AS lost
+FROM attempts WHERE outcome = 'lost' GROUP BY 1 ORDER BY 1;
 
 -- name: CountInReview :many
 -- CountInReview counts what waits for a person, by tool and reason.

@@ -53,10 +53,6 @@ WHERE tenant_id = @tenant_id AND subject_id = @subject_id
 -- caller has read it.
 DELETE FROM outbox WHERE operation_pk = @operation_pk AND row_digest = @row_digest;
 
--- name: DeleteCallBindings :execrows
--- DeleteCallBindings removes the call identities that go with an operation.
-DELETE FROM call_bindings WHERE status_ref = @status_ref;
-
 -- name: DeleteOperation :execrows
 -- DeleteOperation removes an operation that has ended, if it is as the caller has
 -- read it. The newest one stays: SQLite would give its key to the next.

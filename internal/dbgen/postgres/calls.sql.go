@@ -9,6 +9,43 @@ import (
 	"context"
 )
 
+const deleteCallBinding = `-- name: DeleteCallBinding :execrows
+DELETE FROM call_bindings
+WHERE call_bindings.tenant_id = $1 AND call_bindings.subject_id = $2
+    AND call_bindings.provider = $3 AND call_bindings.api_family = $4
+    AND call_bindings.response_id = $5 AND call_bindings.call_id = $6
+    AND call_bindings.row_digest = $7
+    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.status_ref = call_bindings.status_ref)
+`
+
+type DeleteCallBindingParams struct {
+	TenantID   string
+	SubjectID  string
+	Provider   string
+	APIFamily  string
+	ResponseID string
+	CallID     string
+	RowDigest  []byte
+}
+
+// DeleteCallBinding removes a call identity that belongs to no operation, if it
+// is as the caller has read it.
+func (q *Queries) DeleteCallBinding(ctx context.Context, arg DeleteCallBindingParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteCallBinding,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.Provider,
+		arg.APIFamily,
+		arg.ResponseID,
+		arg.CallID,
+		arg.RowDigest,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const getCallFingerprint = `-- name: GetCallFingerprint :one
 SELECT fingerprint_sha256 FROM call_bindings
 WHERE tenant_id = $1 AND subject_id = $2 AND provider = $3
@@ -27,6 +64,38 @@ type GetCallFingerprintParams struct {
 // GetCallFingerprint returns what a call identity is bound to.
 func (q *Queries) GetCallFingerprint(ctx context.Context, arg GetCallFingerprintParams) (string, error) {
 	row := q.db.QueryRowContext(ctx, getCallFingerprint,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.Provider,
+		arg.APIFamily,
+		arg.ResponseID,
+		arg.CallID,
+	)
+	var fingerprint_sha256 string
+	err := row.Scan(&fingerprint_sha256)
+	return fingerprint_sha256, err
+}
+
+const holdCallBinding = `-- name: HoldCallBinding :one
+UPDATE call_bindings SET fingerprint_sha256 = fingerprint_sha256
+WHERE tenant_id = $1 AND subject_id = $2 AND provider = $3
+    AND api_family = $4 AND response_id = $5 AND call_id = $6
+RETURNING fingerprint_sha256
+`
+
+type HoldCallBindingParams struct {
+	TenantID   string
+	SubjectID  string
+	Provider   string
+	APIFamily  string
+	ResponseID string
+	CallID     string
+}
+
+// HoldCallBinding returns what a call identity is bound to, and keeps it from
+// being pruned before the end of the transaction.
+func (q *Queries) HoldCallBinding(ctx context.Context, arg HoldCallBindingParams) (string, error) {
+	row := q.db.QueryRowContext(ctx, holdCallBinding,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,
@@ -80,6 +149,92 @@ func (q *Queries) InsertCallBinding(ctx context.Context, arg InsertCallBindingPa
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const listCallBindingAges = `-- name: ListCallBindingAges :many
+SELECT call_bindings.tenant_id, call_bindings.subject_id, call_bindings.provider, call_bindings.api_family, call_bindings.response_id, call_bindings.call_id, call_bindings.fingerprint_sha256, call_bindings.created_at, call_bindings.status_ref, call_bindings.row_digest, CAST(CASE
+    WHEN call_bindings.created_at <= CAST($1 AS BIGINT) AND call_bindings.status_ref <> '' AND NOT EXISTS (
+        SELECT 1 FROM operations WHERE operations.status_ref = call_bindings.status_ref
+    ) THEN 1 ELSE 0 END AS BIGINT) AS prunable
+FROM call_bindings
+WHERE (call_bindings.tenant_id, call_bindings.subject_id, call_bindings.provider,
+        call_bindings.api_family, call_bindings.response_id, call_bindings.call_id)
+    > ($2, $3, $4, $5, $6, $7)
+ORDER BY call_bindings.tenant_id, call_bindings.subject_id, call_bindings.provider,
+    call_bindings.api_family, call_bindings.response_id, call_bindings.call_id
+LIMIT CAST($8 AS BIGINT)
+`
+
+type ListCallBindingAgesParams struct {
+	Before     int64
+	TenantID   string
+	SubjectID  string
+	Provider   string
+	APIFamily  string
+	ResponseID string
+	CallID     string
+	Page       int64
+}
+
+type ListCallBindingAgesRow struct {
+	TenantID          string
+	SubjectID         string
+	Provider          string
+	APIFamily         string
+	ResponseID        string
+	CallID            string
+	FingerprintSha256 string
+	CreatedAt         int64
+	StatusRef         string
+	RowDigest         []byte
+	Prunable          int64
+}
+
+// ListCallBindingAges is ListCallBindings with what says whether one may be
+// pruned: 1 where it is old and its operation is not there. Of one without a name
+// nobody knows which that is.
+func (q *Queries) ListCallBindingAges(ctx context.Context, arg ListCallBindingAgesParams) ([]ListCallBindingAgesRow, error) {
+	rows, err := q.db.QueryContext(ctx, listCallBindingAges,
+		arg.Before,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.Provider,
+		arg.APIFamily,
+		arg.ResponseID,
+		arg.CallID,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListCallBindingAgesRow{}
+	for rows.Next() {
+		var i ListCallBindingAgesRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.SubjectID,
+			&i.Provider,
+			&i.APIFamily,
+			&i.ResponseID,
+			&i.CallID,
+			&i.FingerprintSha256,
+			&i.CreatedAt,
+			&i.StatusRef,
+			&i.RowDigest,
+			&i.Prunable,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listCallBindings = `-- name: ListCallBindings :many

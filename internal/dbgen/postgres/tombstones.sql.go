@@ -23,19 +23,6 @@ func (q *Queries) DeleteAttempts(ctx context.Context, operationPk int64) (int64,
 	return result.RowsAffected()
 }
 
-const deleteCallBindings = `-- name: DeleteCallBindings :execrows
-DELETE FROM call_bindings WHERE status_ref = $1
-`
-
-// DeleteCallBindings removes the call identities that go with an operation.
-func (q *Queries) DeleteCallBindings(ctx context.Context, statusRef string) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteCallBindings, statusRef)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 const deleteDownstreamReceipt = `-- name: DeleteDownstreamReceipt :execrows
 DELETE FROM downstream_receipts
 WHERE tenant_id = $1 AND subject_id = $2
