@@ -109,10 +109,34 @@ func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass m
 		}
 		return nil
 	})
+	if errors.Is(err, ErrCommitUnknown) {
+		b.claims, err = s.confirm(ctx, b.claims)
+	}
 	if err != nil {
 		return batch{}, err
 	}
 	return b, nil
+}
+
+// confirm returns those of a batch's claims that are stored after all, where the
+// answer to its commit was lost: otherwise their leases would run out, and nobody
+// could know that nothing has run. Writing their rows, as they should be, makes
+// sure that what is found is as durable as any commit.
+func (s *Store) confirm(ctx context.Context, claims []claim) (stored []claim, err error) {
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		stored = nil
+		for _, c := range claims {
+			r := *c.record
+			switch err := r.extend(ctx, q, r.event.LeaseUntil.Int64); {
+			case err == nil:
+				stored = append(stored, c)
+			case !errors.Is(err, ErrLeaseLost):
+				return err
+			}
+		}
+		return nil
+	})
+	return stored, err
 }
 
 func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass map[int64]bool, b *batch) error {

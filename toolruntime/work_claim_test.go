@@ -2,6 +2,7 @@ package toolruntime_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -68,6 +69,38 @@ func TestWorkHandsBack(t *testing.T) {
 			}
 			f.checkInvariants()
 		})
+	}
+}
+
+// TestWorkClaimFaults: the answer to a claim's commit is lost. Whether or not it
+// had taken, the operation is carried out once, in an attempt that succeeds: even
+// one that may never be repeated does not go to a person for it.
+func TestWorkClaimFaults(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) (*toolruntime.Store, error){"sqlite": openSQLite, "postgres": openPostgres} {
+		for _, persist := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/persisted=%v", name, persist), func(t *testing.T) {
+				f := newFixtureOn(t, open, toolruntime.Once)
+				f.must(f.dispatch(toolruntime.AfterIntentCommit))
+				ref := f.bound().StatusRef()
+				f.fault.arm(1, persist)
+				ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+				defer stop()
+				done := make(chan error)
+				go func() { done <- f.Work(ctx, nil) }()
+				if err := f.Wait(ctx, ref); err != nil {
+					t.Fatal(err)
+				}
+				stop()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				want := []string{"accepted", "attempt succeeded", "succeeded"}
+				if diff := cmp.Diff(want, f.moments(ref)); diff != "" || f.bank.calls != 1 {
+					t.Errorf("%d effects, history (-want +got):\n%s", f.bank.calls, diff)
+				}
+				f.checkInvariants()
+			})
+		}
 	}
 }
 
