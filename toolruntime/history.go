@@ -7,7 +7,8 @@ import (
 )
 
 // A History is an operation's whole life. Like the audit it names no tenant,
-// subject, key, argument or result.
+// subject, key, argument or result; but the ids of receipts that were refused,
+// by which a person finds them at the downstream.
 type History struct {
 	StatusRef string          `json:"status_ref"`
 	Tool      string          `json:"tool"`
@@ -19,16 +20,18 @@ type History struct {
 // A Moment is something that happened to an operation, in order.
 type Moment struct {
 	At      int64  `json:"at"`                // Unix seconds
-	What    string `json:"what"`              // accepted, attempt, resolved, running, waiting, succeeded, failed, in_review, pruned
-	Attempt int64  `json:"attempt,omitempty"` // of attempt and running
+	What    string `json:"what"`              // accepted, attempt, refused, resolved, running, waiting, succeeded, failed, in_review, pruned
+	Attempt int64  `json:"attempt,omitempty"` // of attempt, refused and running
 	Until   int64  `json:"until,omitempty"`   // Unix seconds: the end of an attempt or a lease, or the next attempt
 	Who     string `json:"who,omitempty"`     // the approver, the worker, or who has decided
-	How     string `json:"how,omitempty"`     // how an attempt ended, or what was decided
-	Why     string `json:"why,omitempty"`     // a person's reason
+	How     string `json:"how,omitempty"`     // how an attempt ended, the id of a receipt that was refused, or what was decided
+	Why     string `json:"why,omitempty"`     // why a receipt was refused, or a person's reason
 }
 
 // History returns the life of an operation: when and by whom it was approved,
-// every attempt and how it ended, what people have decided, and how it stands. Of
+// every attempt and how it ended, the answers that were refused, because they broke
+// the output contract or came too late, what people have decided, and how it
+// stands. Of
 // one that was pruned, when it was accepted, how and when it ended, and when it
 // was pruned is all that is left.
 func (rt *Runtime) History(ctx context.Context, statusRef string) (*History, error) {

@@ -292,6 +292,9 @@ func (a *attempt) finish(ctx context.Context, e *toolresult.Evidence) (Outcome, 
 		return a.reject(ctx, *e, "the ledger has its ids under another operation")
 	}
 	if err != nil {
+		if e != nil {
+			err = a.late(ctx, err, storable(*e), "it came after the lease was lost")
+		}
 		return "", fmt.Errorf("toolruntime: commit receipt %s: %w", rec.statusRef(), err)
 	}
 	*rec = *done

@@ -120,11 +120,30 @@ func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
 // reject keeps an answer that broke the contract after the effect may have
 // happened: as evidence, for a person, and never for a second run.
 func (a *attempt) reject(ctx context.Context, e toolresult.Evidence, violation string) (Outcome, error) {
+	e, violation = storable(e), bounded(violation, 1024)
+	outcome, err := a.park(ctx, parking{reason: toolresult.OutputContractViolation, rejected: &e,
+		violation: violation, ending: endRejected})
+	return outcome, a.late(ctx, err, e, violation)
+}
+
+// late keeps an answer that came after the lease was lost: it is refused like
+// every other late write, but a person who has to find out what has happened
+// should see it. It passes the error on.
+func (a *attempt) late(ctx context.Context, err error, e toolresult.Evidence, violation string) error {
+	if !errors.Is(err, ErrLeaseLost) {
+		return err
+	}
+	return errors.Join(err, a.settle(ctx, "keep the late answer of", func(ctx context.Context, s *Store, now int64) error {
+		return s.keepLate(ctx, a.claim.record, e, violation, now)
+	}))
+}
+
+// storable cuts an answer down to what every database can hold.
+func storable(e toolresult.Evidence) toolresult.Evidence {
 	e.Data = bounded(e.Data, canonjson.MaxBytes)
 	e.ReceiptID, e.RequestID = bounded(e.ReceiptID, maxReceiptID), bounded(e.RequestID, maxReceiptID)
 	e.ResourceRevision = bounded(e.ResourceRevision, 1024)
-	return a.park(ctx, parking{reason: toolresult.OutputContractViolation, rejected: &e,
-		violation: bounded(violation, 1024), ending: endRejected})
+	return e
 }
 
 func (a *attempt) park(ctx context.Context, p parking) (Outcome, error) {

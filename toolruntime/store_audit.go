@@ -295,12 +295,11 @@ func (a *auditor) askApprovers(ctx context.Context) error {
 }
 
 func (a *auditor) rejected(ctx context.Context, s engine.Snapshot, rec *record) error {
-	row, err := s.GetRejectedReceipt(ctx, rec.operation.OperationPK)
-	there, err := found(err)
+	rows, err := s.ListRejectedReceipts(ctx, rec.operation.OperationPK)
 	if err != nil {
 		return err
 	}
-	a.addAll(rec.statusRef(), checkRejected(rec, row, there))
+	a.addAll(rec.statusRef(), checkRejected(rec, rows))
 	return nil
 }
 

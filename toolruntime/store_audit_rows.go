@@ -81,12 +81,18 @@ func checkReceipts(r *record, spec *toolresult.Spec, b *toolresult.Bound) (fs fi
 	return fs
 }
 
-func checkRejected(r *record, row dbgen.RejectedReceipt, there bool) (fs findings) {
-	wanted := r.state() == inReview && r.reason() == toolresult.OutputContractViolation
-	switch {
-	case there && !bytes.Equal(row.RowDigest, rowdigest.RejectedReceipt(row)):
-		fs.add("AUDIT_ROW_DIGEST", "the rejected receipt's row does not fit its digest")
-	case wanted && !there:
+func checkRejected(r *record, rows []dbgen.RejectedReceipt) (fs findings) {
+	reason := false
+	for _, row := range rows {
+		reason = reason || row.Attempt == r.fence()
+		switch {
+		case !bytes.Equal(row.RowDigest, rowdigest.RejectedReceipt(row)):
+			fs.add("AUDIT_ROW_DIGEST", "the rejected receipt's row does not fit its digest")
+		case row.Attempt > r.fence():
+			fs.add("AUDIT_ATTEMPT", "an answer was rejected of an attempt that its event does not count")
+		}
+	}
+	if r.state() == inReview && r.reason() == toolresult.OutputContractViolation && !reason {
 		fs.add("AUDIT_STATE", "it is in review for an answer that is not there")
 	}
 	if _, known := toolresult.Lookup(r.reason()); r.reason() != "" && !known {

@@ -194,14 +194,7 @@ func (s *Store) park(ctx context.Context, p parking) error {
 			return err
 		}
 		if p.rejected != nil {
-			row := dbgen.RejectedReceipt{
-				OperationPK: r.operation.OperationPK, Attempt: p.fence, ReceiptID: p.rejected.ReceiptID,
-				DownstreamRequestID: p.rejected.RequestID, ResultText: p.rejected.Data,
-				ProducerRevision: p.rejected.ProducerRevision, ResourceRevision: p.rejected.ResourceRevision,
-				ObservedAt: p.rejected.ObservedAt, Violation: p.violation, RecordedAt: p.now,
-			}
-			row.RowDigest = rowdigest.RejectedReceipt(row)
-			if err := q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(row)); err != nil {
+			if err := r.keepRejected(ctx, q, p.fence, *p.rejected, p.violation, p.now); err != nil {
 				return err
 			}
 		}

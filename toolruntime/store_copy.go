@@ -115,8 +115,8 @@ type wholeOperation struct {
 	operation dbgen.Operation
 	event     *dbgen.Outbox
 	local     *dbgen.LocalReceipt
-	rejected  *dbgen.RejectedReceipt
 
+	rejected    []dbgen.RejectedReceipt
 	attempts    []dbgen.Attempt
 	resolutions []dbgen.Resolution
 }
@@ -147,7 +147,7 @@ func readWhole(ctx context.Context, q dbgen.Querier, after int64) ([]wholeOperat
 		if w.local, err = optionalRow(q.GetLocalReceipt(ctx, o.OperationPK)); err != nil {
 			return nil, err
 		}
-		if w.rejected, err = optionalRow(q.GetRejectedReceipt(ctx, o.OperationPK)); err != nil {
+		if w.rejected, err = q.ListRejectedReceipts(ctx, o.OperationPK); err != nil {
 			return nil, err
 		}
 		if w.attempts, err = q.ListAttempts(ctx, o.OperationPK); err != nil {
@@ -172,7 +172,7 @@ func (w wholeOperation) intact() bool {
 	return bytes.Equal(w.operation.RowDigest, rowdigest.Operation(w.operation)) &&
 		(w.event == nil || bytes.Equal(w.event.RowDigest, rowdigest.Event(*w.event))) &&
 		(w.local == nil || bytes.Equal(w.local.RowDigest, rowdigest.LocalReceipt(*w.local))) &&
-		(w.rejected == nil || bytes.Equal(w.rejected.RowDigest, rowdigest.RejectedReceipt(*w.rejected))) &&
+		!slices.ContainsFunc(w.rejected, func(r dbgen.RejectedReceipt) bool { return !bytes.Equal(r.RowDigest, rowdigest.RejectedReceipt(r)) }) &&
 		!slices.ContainsFunc(w.attempts, func(a dbgen.Attempt) bool { return !bytes.Equal(a.RowDigest, rowdigest.Attempt(a)) }) &&
 		!slices.ContainsFunc(w.resolutions, func(v dbgen.Resolution) bool { return !bytes.Equal(v.RowDigest, rowdigest.Resolution(v)) })
 }
@@ -185,8 +185,8 @@ func insertWhole(ctx context.Context, q dbgen.Querier, w wholeOperation) error {
 	if err == nil && w.local != nil {
 		err = inserted(q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(*w.local)))
 	}
-	if err == nil && w.rejected != nil {
-		err = q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(*w.rejected))
+	for i := 0; err == nil && i < len(w.rejected); i++ {
+		err = inserted(q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(w.rejected[i])))
 	}
 	for i := 0; err == nil && i < len(w.attempts); i++ {
 		err = inserted(q.InsertAttempt(ctx, dbgen.InsertAttemptParams(w.attempts[i])))

@@ -44,6 +44,13 @@ func (s *Store) history(ctx context.Context, statusRef string) (h *History, err 
 		for _, v := range resolutions {
 			h.resolved(v)
 		}
+		refused, err := q.ListRejectedReceipts(ctx, o.OperationPK)
+		if err != nil {
+			return err
+		}
+		for _, row := range refused {
+			h.refused(row)
+		}
 		h.standing(r, len(attempts) > 0 && attempts[len(attempts)-1].Attempt == r.fence())
 		return nil
 	})
@@ -54,6 +61,15 @@ func (h *History) add(m Moment) { h.Moments = append(h.Moments, m) }
 
 func (h *History) resolved(v dbgen.Resolution) {
 	h.add(Moment{At: v.DecidedAt, What: "resolved", Who: v.Actor, How: v.Decision, Why: v.Reason})
+}
+
+// refused adds an answer that was not accepted, where it came.
+func (h *History) refused(row dbgen.RejectedReceipt) {
+	i := slices.IndexFunc(h.Moments, func(m Moment) bool { return m.At > row.RecordedAt })
+	if i < 0 {
+		i = len(h.Moments)
+	}
+	h.Moments = slices.Insert(h.Moments, i, Moment{At: row.RecordedAt, What: "refused", Attempt: row.Attempt, How: row.ReceiptID, Why: row.Violation})
 }
 
 // standing adds how the operation stands. told says that the last attempt has

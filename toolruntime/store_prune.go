@@ -131,7 +131,7 @@ func (r *record) remove(ctx context.Context, q dbgen.Querier) error {
 	}{
 		{some, func() (int64, error) { return q.DeleteAttempts(ctx, o.OperationPK) }},
 		{some, func() (int64, error) { return q.DeleteResolutions(ctx, o.OperationPK) }},
-		{some, func() (int64, error) { return q.DeleteRejectedReceipt(ctx, o.OperationPK) }},
+		{some, func() (int64, error) { return q.DeleteRejectedReceipts(ctx, o.OperationPK) }},
 		{count(r.local != nil), func() (int64, error) { return q.DeleteLocalReceipt(ctx, o.OperationPK) }},
 		{count(r.downstream != nil), func() (int64, error) {
 			return q.DeleteDownstreamReceipt(ctx, dbgen.DeleteDownstreamReceiptParams{

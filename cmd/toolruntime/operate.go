@@ -21,7 +21,8 @@ func operating() []command {
 			name: "show", args: "--db FILE --status-ref REF",
 			summary: "print an operation's whole life",
 			detail: `Prints when and by whom an operation was approved, every attempt and how it
-ended, what people have decided, and how it stands.`,
+ended, the answers that were refused because they broke the output contract or
+came after their lease was lost, what people have decided, and how it stands.`,
 			example: `toolruntime show --db refunds.sqlite3 --status-ref status_0123456789abcdef0123456789abcdef`,
 			flags:   (*options).withRef,
 			run:     show,
@@ -147,6 +148,8 @@ func moment(m toolruntime.Moment) string {
 		}
 	case "attempt":
 		s += fmt.Sprintf(" %d by %s: %s after %ds", m.Attempt, m.Who, m.How, m.Until-m.At)
+	case "refused":
+		s = fmt.Sprintf("receipt %q of attempt %d was refused: %q", m.How, m.Attempt, m.Why)
 	case "running":
 		s += fmt.Sprintf(" attempt %d by %s, leased until %s", m.Attempt, m.Who, toolresult.FormatTime(m.Until))
 	case "waiting":

@@ -39,8 +39,8 @@ type Querier interface {
 	// DeleteOperation removes an operation that has ended, if it is as the caller has
 	// read it. The newest one stays: SQLite would give its key to the next.
 	DeleteOperation(ctx context.Context, arg DeleteOperationParams) (int64, error)
-	// DeleteRejectedReceipt removes the rejected answer to an operation that is pruned.
-	DeleteRejectedReceipt(ctx context.Context, operationPk int64) (int64, error)
+	// DeleteRejectedReceipts removes the rejected answers to an operation that is pruned.
+	DeleteRejectedReceipts(ctx context.Context, operationPk int64) (int64, error)
 	// DeleteResolutions removes the decisions on an operation that is pruned.
 	DeleteResolutions(ctx context.Context, operationPk int64) (int64, error)
 	// GetCallFingerprint returns what a call identity is bound to.
@@ -59,8 +59,6 @@ type Querier interface {
 	GetOperationByRef(ctx context.Context, statusRef string) (Operation, error)
 	// GetOperationByScope returns the operation that holds a scope.
 	GetOperationByScope(ctx context.Context, arg GetOperationByScopeParams) (Operation, error)
-	// GetRejectedReceipt returns the answer that put an operation in review.
-	GetRejectedReceipt(ctx context.Context, operationPk int64) (RejectedReceipt, error)
 	// GetTombstoneByRef returns the tombstone of a public name.
 	GetTombstoneByRef(ctx context.Context, statusRef string) (Tombstone, error)
 	// HoldCallBinding returns what a call identity is bound to, and keeps it from
@@ -83,8 +81,9 @@ type Querier interface {
 	// because PostgreSQL inserts in the place of one that has been pruned since the
 	// snapshot was taken, in which its tombstone is not to be seen.
 	InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error)
-	// InsertRejectedReceipt keeps an answer that broke the output contract.
-	InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) error
+	// InsertRejectedReceipt keeps an attempt's answer that was not accepted, unless it
+	// is kept already.
+	InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) (int64, error)
 	// InsertResolution records what a person has decided.
 	InsertResolution(ctx context.Context, arg InsertResolutionParams) error
 	// InsertTombstone takes a scope for good, unless it has a tombstone.
@@ -124,6 +123,8 @@ type Querier interface {
 	ListOrphanResolutions(ctx context.Context, arg ListOrphanResolutionsParams) ([]Resolution, error)
 	// ListPausedTools returns the tools that workers leave alone.
 	ListPausedTools(ctx context.Context) ([]PausedTool, error)
+	// ListRejectedReceipts returns the answers to an operation that were not accepted.
+	ListRejectedReceipts(ctx context.Context, operationPk int64) ([]RejectedReceipt, error)
 	// ListResolutions returns what was decided about an operation, in order.
 	ListResolutions(ctx context.Context, operationPk int64) ([]Resolution, error)
 	// ListTombstones is a page of tombstones after a public name.

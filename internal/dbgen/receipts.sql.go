@@ -75,30 +75,6 @@ func (q *Queries) GetLocalReceipt(ctx context.Context, operationPk int64) (Local
 	return i, err
 }
 
-const getRejectedReceipt = `-- name: GetRejectedReceipt :one
-SELECT operation_pk, attempt, receipt_id, downstream_request_id, result_text, producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest FROM rejected_receipts WHERE operation_pk = ?1
-`
-
-// GetRejectedReceipt returns the answer that put an operation in review.
-func (q *Queries) GetRejectedReceipt(ctx context.Context, operationPk int64) (RejectedReceipt, error) {
-	row := q.db.QueryRowContext(ctx, getRejectedReceipt, operationPk)
-	var i RejectedReceipt
-	err := row.Scan(
-		&i.OperationPK,
-		&i.Attempt,
-		&i.ReceiptID,
-		&i.DownstreamRequestID,
-		&i.ResultText,
-		&i.ProducerRevision,
-		&i.ResourceRevision,
-		&i.ObservedAt,
-		&i.Violation,
-		&i.RecordedAt,
-		&i.RowDigest,
-	)
-	return i, err
-}
-
 const insertDownstreamReceipt = `-- name: InsertDownstreamReceipt :execrows
 INSERT INTO downstream_receipts (
     tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id,
@@ -197,14 +173,14 @@ func (q *Queries) InsertLocalReceipt(ctx context.Context, arg InsertLocalReceipt
 	return result.RowsAffected()
 }
 
-const insertRejectedReceipt = `-- name: InsertRejectedReceipt :exec
+const insertRejectedReceipt = `-- name: InsertRejectedReceipt :execrows
 INSERT INTO rejected_receipts (
     operation_pk, attempt, receipt_id, downstream_request_id, result_text,
     producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5,
     ?6, ?7, ?8, ?9, ?10, ?11
-)
+) ON CONFLICT DO NOTHING
 `
 
 type InsertRejectedReceiptParams struct {
@@ -221,9 +197,10 @@ type InsertRejectedReceiptParams struct {
 	RowDigest           []byte
 }
 
-// InsertRejectedReceipt keeps an answer that broke the output contract.
-func (q *Queries) InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) error {
-	_, err := q.db.ExecContext(ctx, insertRejectedReceipt,
+// InsertRejectedReceipt keeps an attempt's answer that was not accepted, unless it
+// is kept already.
+func (q *Queries) InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, insertRejectedReceipt,
 		arg.OperationPK,
 		arg.Attempt,
 		arg.ReceiptID,
@@ -236,7 +213,10 @@ func (q *Queries) InsertRejectedReceipt(ctx context.Context, arg InsertRejectedR
 		arg.RecordedAt,
 		arg.RowDigest,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const listDownstreamReceipts = `-- name: ListDownstreamReceipts :many
@@ -354,6 +334,46 @@ type ListOrphanRejectedReceiptsParams struct {
 // no operation.
 func (q *Queries) ListOrphanRejectedReceipts(ctx context.Context, arg ListOrphanRejectedReceiptsParams) ([]RejectedReceipt, error) {
 	rows, err := q.db.QueryContext(ctx, listOrphanRejectedReceipts, arg.AfterPK, arg.Page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RejectedReceipt{}
+	for rows.Next() {
+		var i RejectedReceipt
+		if err := rows.Scan(
+			&i.OperationPK,
+			&i.Attempt,
+			&i.ReceiptID,
+			&i.DownstreamRequestID,
+			&i.ResultText,
+			&i.ProducerRevision,
+			&i.ResourceRevision,
+			&i.ObservedAt,
+			&i.Violation,
+			&i.RecordedAt,
+			&i.RowDigest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listRejectedReceipts = `-- name: ListRejectedReceipts :many
+SELECT operation_pk, attempt, receipt_id, downstream_request_id, result_text, producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest FROM rejected_receipts WHERE operation_pk = ?1 ORDER BY attempt
+`
+
+// ListRejectedReceipts returns the answers to an operation that were not accepted.
+func (q *Queries) ListRejectedReceipts(ctx context.Context, operationPk int64) ([]RejectedReceipt, error) {
+	rows, err := q.db.QueryContext(ctx, listRejectedReceipts, operationPk)
 	if err != nil {
 		return nil, err
 	}

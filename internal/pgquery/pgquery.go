@@ -89,11 +89,6 @@ func (s *Queries) GetOperationByScope(ctx context.Context, arg dbgen.GetOperatio
 	return dbgen.Operation(row), s.classify(err)
 }
 
-func (s *Queries) GetRejectedReceipt(ctx context.Context, operationPK int64) (dbgen.RejectedReceipt, error) {
-	row, err := s.q.GetRejectedReceipt(ctx, operationPK)
-	return dbgen.RejectedReceipt(row), s.classify(err)
-}
-
 func (s *Queries) Lookup(ctx context.Context, arg dbgen.LookupParams) (dbgen.LookupRow, error) {
 	row, err := s.q.Lookup(ctx, postgres.LookupParams(arg))
 	return dbgen.LookupRow{
@@ -139,8 +134,9 @@ func (s *Queries) InsertOperation(ctx context.Context, arg dbgen.InsertOperation
 	return v, s.classify(err)
 }
 
-func (s *Queries) InsertRejectedReceipt(ctx context.Context, arg dbgen.InsertRejectedReceiptParams) error {
-	return s.classify(s.q.InsertRejectedReceipt(ctx, postgres.InsertRejectedReceiptParams(arg)))
+func (s *Queries) InsertRejectedReceipt(ctx context.Context, arg dbgen.InsertRejectedReceiptParams) (int64, error) {
+	v, err := s.q.InsertRejectedReceipt(ctx, postgres.InsertRejectedReceiptParams(arg))
+	return v, s.classify(err)
 }
 
 func (s *Queries) ListCallBindings(ctx context.Context, arg dbgen.ListCallBindingsParams) ([]dbgen.CallBinding, error) {
@@ -175,6 +171,11 @@ func (s *Queries) ListOrphanLocalReceipts(ctx context.Context, arg dbgen.ListOrp
 
 func (s *Queries) ListOrphanRejectedReceipts(ctx context.Context, arg dbgen.ListOrphanRejectedReceiptsParams) ([]dbgen.RejectedReceipt, error) {
 	rows, err := s.q.ListOrphanRejectedReceipts(ctx, postgres.ListOrphanRejectedReceiptsParams(arg))
+	return list(rows, func(r postgres.RejectedReceipt) dbgen.RejectedReceipt { return dbgen.RejectedReceipt(r) }, s.classify(err))
+}
+
+func (s *Queries) ListRejectedReceipts(ctx context.Context, operationPK int64) ([]dbgen.RejectedReceipt, error) {
+	rows, err := s.q.ListRejectedReceipts(ctx, operationPK)
 	return list(rows, func(r postgres.RejectedReceipt) dbgen.RejectedReceipt { return dbgen.RejectedReceipt(r) }, s.classify(err))
 }
 

@@ -37,8 +37,8 @@ func (s *Queries) DeleteOperation(ctx context.Context, arg dbgen.DeleteOperation
 	return v, s.classify(err)
 }
 
-func (s *Queries) DeleteRejectedReceipt(ctx context.Context, operationPK int64) (int64, error) {
-	v, err := s.q.DeleteRejectedReceipt(ctx, operationPK)
+func (s *Queries) DeleteRejectedReceipts(ctx context.Context, operationPK int64) (int64, error) {
+	v, err := s.q.DeleteRejectedReceipts(ctx, operationPK)
 	return v, s.classify(err)
 }
 

@@ -154,6 +154,8 @@ func TestTreesAgree(t *testing.T) {
 
 // shape lists the tables, columns and constraints of a migration. A line of a
 // CREATE TABLE that begins with a lower-case word at four spaces is a column.
+// SQLite changes a key by making the table again, under the name with _new,
+// which is left out: that its columns are the same, the queries see.
 func shape(sql string) string {
 	var b strings.Builder
 	table := ""
@@ -161,6 +163,9 @@ func shape(sql string) string {
 		line = strings.TrimRight(line, "\n")
 		if name, ok := strings.CutPrefix(line, "CREATE TABLE "); ok {
 			table, _, _ = strings.Cut(name, " ")
+		}
+		if strings.HasSuffix(table, "_new") || strings.Contains(line, "DROP CONSTRAINT ") {
+			continue
 		}
 		if word, ok := strings.CutPrefix(line, "    "); ok && word[0] >= 'a' && word[0] <= 'z' {
 			column, rest, _ := strings.Cut(strings.Replace(word, "BY DEFAULT", "", 1), " ")

@@ -30,19 +30,20 @@ INSERT INTO local_receipts (
 -- GetLocalReceipt returns the receipt that was accepted for an operation.
 SELECT * FROM local_receipts WHERE operation_pk = @operation_pk;
 
--- name: InsertRejectedReceipt :exec
--- InsertRejectedReceipt keeps an answer that broke the output contract.
+-- name: InsertRejectedReceipt :execrows
+-- InsertRejectedReceipt keeps an attempt's answer that was not accepted, unless it
+-- is kept already.
 INSERT INTO rejected_receipts (
     operation_pk, attempt, receipt_id, downstream_request_id, result_text,
     producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest
 ) VALUES (
     @operation_pk, @attempt, @receipt_id, @downstream_request_id, @result_text,
     @producer_revision, @resource_revision, @observed_at, @violation, @recorded_at, @row_digest
-);
+) ON CONFLICT DO NOTHING;
 
--- name: GetRejectedReceipt :one
--- GetRejectedReceipt returns the answer that put an operation in review.
-SELECT * FROM rejected_receipts WHERE operation_pk = @operation_pk;
+-- name: ListRejectedReceipts :many
+-- ListRejectedReceipts returns the answers to an operation that were not accepted.
+SELECT * FROM rejected_receipts WHERE operation_pk = @operation_pk ORDER BY attempt;
 
 -- name: ListDownstreamReceipts :many
 -- ListDownstreamReceipts is a page of observed receipts after a key.

@@ -34,8 +34,8 @@ DELETE FROM attempts WHERE operation_pk = @operation_pk;
 -- DeleteResolutions removes the decisions on an operation that is pruned.
 DELETE FROM resolutions WHERE operation_pk = @operation_pk;
 
--- name: DeleteRejectedReceipt :execrows
--- DeleteRejectedReceipt removes the rejected answer to an operation that is pruned.
+-- name: DeleteRejectedReceipts :execrows
+-- DeleteRejectedReceipts removes the rejected answers to an operation that is pruned.
 DELETE FROM rejected_receipts WHERE operation_pk = @operation_pk;
 
 -- name: DeleteLocalReceipt :execrows

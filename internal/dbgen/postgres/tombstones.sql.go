@@ -105,13 +105,13 @@ func (q *Queries) DeleteOperation(ctx context.Context, arg DeleteOperationParams
 	return result.RowsAffected()
 }
 
-const deleteRejectedReceipt = `-- name: DeleteRejectedReceipt :execrows
+const deleteRejectedReceipts = `-- name: DeleteRejectedReceipts :execrows
 DELETE FROM rejected_receipts WHERE operation_pk = $1
 `
 
-// DeleteRejectedReceipt removes the rejected answer to an operation that is pruned.
-func (q *Queries) DeleteRejectedReceipt(ctx context.Context, operationPk int64) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteRejectedReceipt, operationPk)
+// DeleteRejectedReceipts removes the rejected answers to an operation that is pruned.
+func (q *Queries) DeleteRejectedReceipts(ctx context.Context, operationPk int64) (int64, error) {
+	result, err := q.db.ExecContext(ctx, deleteRejectedReceipts, operationPk)
 	if err != nil {
 		return 0, err
 	}
