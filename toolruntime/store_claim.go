@@ -100,7 +100,10 @@ type batch struct {
 // passed over, in one transaction. What others are claiming at the same time is
 // theirs, and what cannot be claimed keeps nothing else from it.
 func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass map[int64]bool) (b batch, err error) {
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	unit := func(ctx context.Context, q dbgen.Querier) error {
+		if stored, err := b.stored(ctx, q); stored || err != nil {
+			return err
+		}
 		b = batch{refused: map[int64]error{}}
 		for _, share := range shares {
 			if err := w.claimLane(ctx, q, share, pass, &b); err != nil {
@@ -108,9 +111,10 @@ func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass m
 			}
 		}
 		return nil
-	})
+	}
+	err = s.engine.Write(ctx, unit)
 	if errors.Is(err, ErrCommitUnknown) {
-		b.claims, err = s.confirm(ctx, b.claims)
+		err = s.engine.Write(ctx, unit)
 	}
 	if err != nil {
 		return batch{}, err
@@ -118,25 +122,20 @@ func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass m
 	return b, nil
 }
 
-// confirm returns those of a batch's claims that are stored after all, where the
-// answer to its commit was lost: otherwise their leases would run out, and nobody
-// could know that nothing has run. Writing their rows, as they should be, makes
-// sure that what is found is as durable as any commit.
-func (s *Store) confirm(ctx context.Context, claims []claim) (stored []claim, err error) {
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		stored = nil
-		for _, c := range claims {
-			r := *c.record
-			switch err := r.extend(ctx, q, r.event.LeaseUntil.Int64); {
-			case err == nil:
-				stored = append(stored, c)
-			case !errors.Is(err, ErrLeaseLost):
-				return err
-			}
-		}
-		return nil
-	})
-	return stored, err
+// stored finds out whether an earlier run of the transaction has claimed b after
+// all, where the answer to its commit was lost: otherwise the leases would run
+// out, and nobody could know that nothing has run. Writing a row as it should be
+// makes sure that what is found is as durable as any commit.
+func (b batch) stored(ctx context.Context, q dbgen.Querier) (bool, error) {
+	if len(b.claims) == 0 {
+		return false, nil
+	}
+	r := *b.claims[0].record
+	err := r.extend(ctx, q, r.event.LeaseUntil.Int64)
+	if errors.Is(err, ErrLeaseLost) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass map[int64]bool, b *batch) error {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -154,9 +155,34 @@ func call(ctx context.Context, unit engine.UnitWith, conn *sql.Conn) (err error)
 	return unit(ctx, pgquery.New(conn, classify), conn)
 }
 
-// A transaction is what the server calls it: an id that is unique on a timeline,
-// and the timeline, which changes with a failover.
-type transaction struct{ id, timeline string }
+// A transaction is what the server calls it: an id, the timeline, which changes
+// with a failover, and the run of the server, because after a crash it gives the
+// ids again whose transactions had not reached the disk.
+type transaction struct{ id, timeline, run string }
+
+// serverRun is what differs between two runs of a server: it was started, or
+// recovered from the crash of one of its processes, which empties its statistics.
+// All of a connection's life is in one of them.
+const serverRun = `SELECT pg_postmaster_start_time()::text || ' ' || COALESCE(pg_stat_get_bgwriter_stat_reset_time()::text, '')`
+
+const runKey = "toolruntime.run"
+
+// identify notes the run of the server that a new connection is with.
+func identify(ctx context.Context, conn *pgx.Conn) error {
+	results, err := conn.PgConn().Exec(ctx, serverRun).ReadAll()
+	if err == nil {
+		conn.PgConn().CustomData()[runKey] = string(results[0].Rows[0][0])
+	}
+	return err
+}
+
+func runOf(conn *sql.Conn) (run string) {
+	_ = conn.Raw(func(c any) error {
+		run, _ = c.(*stdlib.Conn).Conn().PgConn().CustomData()[runKey].(string)
+		return nil
+	})
+	return run
+}
 
 const timeline = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 
@@ -167,7 +193,7 @@ func begin(ctx context.Context, conn *sql.Conn) (tx transaction, err error) {
 		return tx, err
 	}
 	row := results[1].Rows[0]
-	return transaction{string(row[0]), string(row[1])}, nil
+	return transaction{string(row[0]), string(row[1]), runOf(conn)}, nil
 }
 
 // commit sends the COMMIT. Without a statement timeout: one that strikes while
@@ -189,7 +215,9 @@ func commit(ctx context.Context, conn *sql.Conn, tx transaction) error {
 
 // ask asks the server what became of a transaction: nil says that it has
 // committed, ErrUnavailable that it has not. ErrCommitUnknown says that the
-// server is another one now and cannot know, or that nobody answers.
+// server is another one now or has crashed, and cannot know, or that nobody
+// answers. After a crash "aborted" can still be believed: one that had committed
+// keeps its id.
 //
 // The message makes the asking a commit of its own, later in the log: where a
 // standby must have each commit, it is answered only when the standby has the
@@ -200,7 +228,7 @@ func (e *pgEngine) ask(lost *lostAnswer) error {
 	query := "BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_xact_status('" + lost.tx.id + "'), " + timeline +
 		", pg_logical_emit_message(true, 'toolruntime', ''); COMMIT"
 	for p := newPause(); ; p.wait(ctx, true) {
-		var status, now string
+		var status, now, server string
 		err := e.with(ctx, func(conn *sql.Conn) error {
 			results, err := run(ctx, conn, query)
 			if err != nil {
@@ -208,15 +236,15 @@ func (e *pgEngine) ask(lost *lostAnswer) error {
 				return ended(ctx, err)
 			}
 			row := results[2].Rows[0]
-			status, now = string(row[0]), string(row[1])
+			status, now, server = string(row[0]), string(row[1]), runOf(conn)
 			return nil
 		})
 		switch {
-		case err == nil && now == lost.tx.timeline && status == "committed":
+		case err == nil && now == lost.tx.timeline && server == lost.tx.run && status == "committed":
 			return nil
 		case err == nil && now == lost.tx.timeline && status == "aborted":
 			return &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: lost.cause}
-		case err == nil && now == lost.tx.timeline && status == "in progress":
+		case err == nil && now == lost.tx.timeline && server == lost.tx.run && status == "in progress":
 		case err == nil, ctx.Err() != nil, code(err) != "" && !errors.Is(err, engine.ErrUnavailable):
 			return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: lost.cause})
 		}
