@@ -18,12 +18,7 @@ func (r *record) conflicts(b *toolresult.Bound) bool {
 // anything of it is used.
 func (rt *Runtime) trust(ctx context.Context, r *record, b *toolresult.Bound) error {
 	ref := r.statusRef()
-	var fs findings
-	if !provesRequest(&r.operation, b) {
-		checkRequest(&fs, &r.operation)
-	}
-	checkAcceptance(&fs, &r.operation, rt.profiles)
-	if err := fs.err(ref); err != nil {
+	if err := checkOperation(&r.operation, rt.profiles, b).err(ref); err != nil {
 		return err
 	}
 	switch {

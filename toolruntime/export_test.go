@@ -44,3 +44,9 @@ func (rt *Runtime) TestingOnlyClaimBatch(ctx context.Context, n int) (claimed in
 		return errors.Join(errs...)
 	}, err
 }
+
+// TestingOnlyAuditInParts audits in the way of a large ledger, in parts so small
+// that a small ledger has many.
+func (rt *Runtime) TestingOnlyAuditInParts(ctx context.Context, opts *AuditOptions) (*AuditReport, error) {
+	return rt.audit(ctx, opts, sizes{snapshot: 6, span: 5, keys: 2, page: 2})
+}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -210,28 +209,6 @@ func checkTombstoneRef(t *dbgen.Tombstone) (fs findings) {
 		fs.add("AUDIT_TOMBSTONE", "a tombstone's status_ref does not match its scope and request")
 	}
 	return fs
-}
-
-// tombstones examines what remains of pruned operations.
-func (a *auditor) tombstones(ctx context.Context, s engine.Snapshot) (int, error) {
-	page, err := s.ListTombstones(ctx, dbgen.ListTombstonesParams{After: a.tombstone, Page: auditPage})
-	for _, t := range page {
-		a.tombstone = t.StatusRef
-		a.addAll(t.StatusRef, checkTombstoneRef(&t))
-		if !bytes.Equal(t.RowDigest, rowdigest.Tombstone(t)) {
-			a.add("AUDIT_ROW_DIGEST", t.StatusRef, "a tombstone's row does not fit its digest")
-		}
-		_, err := s.GetOperationByScope(ctx, dbgen.GetOperationByScopeParams{
-			TenantID: t.TenantID, SubjectID: t.SubjectID, ToolName: t.ToolName, IdempotencyKey: t.IdempotencyKey})
-		there, err := found(err)
-		if err != nil {
-			return 0, err
-		}
-		if there {
-			a.add("AUDIT_TOMBSTONE", t.StatusRef, "the scope of a pruned operation has an operation")
-		}
-	}
-	return len(page), err
 }
 
 // pruned is the history of an operation that is no more; nil when it never was.

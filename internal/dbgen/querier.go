@@ -9,6 +9,35 @@ import (
 )
 
 type Querier interface {
+	// AuditAttempts are the attempts of a range of operations.
+	AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([]Attempt, error)
+	// AuditDownstreamReceipts are the observed receipts of a range of operations.
+	AuditDownstreamReceipts(ctx context.Context, arg AuditDownstreamReceiptsParams) ([]AuditDownstreamReceiptsRow, error)
+	// AuditEvents is a range of events.
+	AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Outbox, error)
+	// AuditFewRows counts the tables of the contract, each up to a limit.
+	AuditFewRows(ctx context.Context, most int64) (int64, error)
+	// AuditLocalReceipts is a range of accepted receipts.
+	AuditLocalReceipts(ctx context.Context, arg AuditLocalReceiptsParams) ([]LocalReceipt, error)
+	// The audit reads ranges of keys. What stands under an operation's key comes from
+	// the same range as the operations, so that rows without one show up, too.
+	// AuditOperations is a range of operations, each with what the identity of its
+	// first call is bound to; '' when it is not bound.
+	AuditOperations(ctx context.Context, arg AuditOperationsParams) ([]AuditOperationsRow, error)
+	// AuditOrphanReceipts is a page of observed receipts after a scope, in the order of
+	// the scopes, of which only those without an operation are returned. Both tables
+	// are walked through in one direction, along an index that has all that is asked.
+	AuditOrphanReceipts(ctx context.Context, arg AuditOrphanReceiptsParams) ([]AuditOrphanReceiptsRow, error)
+	// AuditRejectedReceipts are the rejected answers of a range of operations.
+	AuditRejectedReceipts(ctx context.Context, arg AuditRejectedReceiptsParams) ([]RejectedReceipt, error)
+	// AuditResolutions are the decisions about a range of operations.
+	AuditResolutions(ctx context.Context, arg AuditResolutionsParams) ([]Resolution, error)
+	// AuditScopeAfter returns the scope that is so many observed receipts after a
+	// given one, in the order of the scopes.
+	AuditScopeAfter(ctx context.Context, arg AuditScopeAfterParams) (AuditScopeAfterRow, error)
+	// AuditTombstones is a page of tombstones after a public name, each with whether
+	// its scope has an operation again.
+	AuditTombstones(ctx context.Context, arg AuditTombstonesParams) ([]AuditTombstonesRow, error)
 	// CopyDownstreamReceipt inserts a receipt of another ledger under its key there.
 	CopyDownstreamReceipt(ctx context.Context, arg CopyDownstreamReceiptParams) error
 	// CopyOperation inserts an operation of another ledger under its key there,
@@ -109,18 +138,6 @@ type Querier interface {
 	ListMetadata(ctx context.Context) ([]RuntimeMetadatum, error)
 	// ListOperations is a page of operations after a key.
 	ListOperations(ctx context.Context, arg ListOperationsParams) ([]Operation, error)
-	// ListOrphanAttempts is a page of attempts after a key that have no operation.
-	ListOrphanAttempts(ctx context.Context, arg ListOrphanAttemptsParams) ([]Attempt, error)
-	// ListOrphanEvents is a page of events after a key that have no operation.
-	ListOrphanEvents(ctx context.Context, arg ListOrphanEventsParams) ([]Outbox, error)
-	// ListOrphanLocalReceipts is a page of accepted receipts after a key that have
-	// no operation.
-	ListOrphanLocalReceipts(ctx context.Context, arg ListOrphanLocalReceiptsParams) ([]LocalReceipt, error)
-	// ListOrphanRejectedReceipts is a page of rejected answers after a key that have
-	// no operation.
-	ListOrphanRejectedReceipts(ctx context.Context, arg ListOrphanRejectedReceiptsParams) ([]RejectedReceipt, error)
-	// ListOrphanResolutions is a page of decisions after a key that have no operation.
-	ListOrphanResolutions(ctx context.Context, arg ListOrphanResolutionsParams) ([]Resolution, error)
 	// ListPausedTools returns the tools that workers leave alone.
 	ListPausedTools(ctx context.Context) ([]PausedTool, error)
 	// ListRejectedReceipts returns the answers to an operation that were not accepted.
@@ -147,6 +164,9 @@ type Querier interface {
 	MoveOperation(ctx context.Context, arg MoveOperationParams) (int64, error)
 	// NewestOperation returns the largest key of an operation, or 0.
 	NewestOperation(ctx context.Context) (int64, error)
+	// NextAuditKey returns the smallest operation's key from a given one on under
+	// which there is any row at all; 0 keys mean that there is none.
+	NextAuditKey(ctx context.Context, fromPk int64) (NextAuditKeyRow, error)
 	// NextLane returns the lane after a given one that has open events.
 	NextLane(ctx context.Context, after string) (string, error)
 	// PauseTool takes a tool away from the workers, unless it is.

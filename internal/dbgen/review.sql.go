@@ -235,50 +235,6 @@ func (q *Queries) ListInReview(ctx context.Context, arg ListInReviewParams) ([]O
 	return items, nil
 }
 
-const listOrphanResolutions = `-- name: ListOrphanResolutions :many
-SELECT operation_pk, seq, decision, actor, reason, decided_at, row_digest FROM resolutions
-WHERE resolutions.operation_pk > ?1
-    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = resolutions.operation_pk)
-ORDER BY resolutions.operation_pk LIMIT CAST(?2 AS BIGINT)
-`
-
-type ListOrphanResolutionsParams struct {
-	AfterPK int64
-	Page    int64
-}
-
-// ListOrphanResolutions is a page of decisions after a key that have no operation.
-func (q *Queries) ListOrphanResolutions(ctx context.Context, arg ListOrphanResolutionsParams) ([]Resolution, error) {
-	rows, err := q.db.QueryContext(ctx, listOrphanResolutions, arg.AfterPK, arg.Page)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Resolution{}
-	for rows.Next() {
-		var i Resolution
-		if err := rows.Scan(
-			&i.OperationPK,
-			&i.Seq,
-			&i.Decision,
-			&i.Actor,
-			&i.Reason,
-			&i.DecidedAt,
-			&i.RowDigest,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listPausedTools = `-- name: ListPausedTools :many
 SELECT tool_name, actor, reason, paused_at, row_digest FROM paused_tools ORDER BY tool_name
 `

@@ -159,21 +159,6 @@ func (s *Queries) ListOperations(ctx context.Context, arg dbgen.ListOperationsPa
 	return list(rows, func(r postgres.Operation) dbgen.Operation { return dbgen.Operation(r) }, s.classify(err))
 }
 
-func (s *Queries) ListOrphanEvents(ctx context.Context, arg dbgen.ListOrphanEventsParams) ([]dbgen.Outbox, error) {
-	rows, err := s.q.ListOrphanEvents(ctx, postgres.ListOrphanEventsParams(arg))
-	return list(rows, func(r postgres.Outbox) dbgen.Outbox { return dbgen.Outbox(r) }, s.classify(err))
-}
-
-func (s *Queries) ListOrphanLocalReceipts(ctx context.Context, arg dbgen.ListOrphanLocalReceiptsParams) ([]dbgen.LocalReceipt, error) {
-	rows, err := s.q.ListOrphanLocalReceipts(ctx, postgres.ListOrphanLocalReceiptsParams(arg))
-	return list(rows, func(r postgres.LocalReceipt) dbgen.LocalReceipt { return dbgen.LocalReceipt(r) }, s.classify(err))
-}
-
-func (s *Queries) ListOrphanRejectedReceipts(ctx context.Context, arg dbgen.ListOrphanRejectedReceiptsParams) ([]dbgen.RejectedReceipt, error) {
-	rows, err := s.q.ListOrphanRejectedReceipts(ctx, postgres.ListOrphanRejectedReceiptsParams(arg))
-	return list(rows, func(r postgres.RejectedReceipt) dbgen.RejectedReceipt { return dbgen.RejectedReceipt(r) }, s.classify(err))
-}
-
 func (s *Queries) ListRejectedReceipts(ctx context.Context, operationPK int64) ([]dbgen.RejectedReceipt, error) {
 	rows, err := s.q.ListRejectedReceipts(ctx, operationPK)
 	return list(rows, func(r postgres.RejectedReceipt) dbgen.RejectedReceipt { return dbgen.RejectedReceipt(r) }, s.classify(err))
@@ -214,11 +199,6 @@ func (s *Queries) LockDueInLane(ctx context.Context, arg dbgen.LockDueInLanePara
 	return v, s.classify(err)
 }
 
-func (s *Queries) ListOrphanAttempts(ctx context.Context, arg dbgen.ListOrphanAttemptsParams) ([]dbgen.Attempt, error) {
-	rows, err := s.q.ListOrphanAttempts(ctx, postgres.ListOrphanAttemptsParams(arg))
-	return list(rows, func(r postgres.Attempt) dbgen.Attempt { return dbgen.Attempt(r) }, s.classify(err))
-}
-
 func (s *Queries) NextLane(ctx context.Context, after string) (string, error) {
 	v, err := s.q.NextLane(ctx, after)
 	return v, s.classify(err)
@@ -246,11 +226,6 @@ func (s *Queries) InsertResolution(ctx context.Context, arg dbgen.InsertResoluti
 func (s *Queries) ListInReview(ctx context.Context, arg dbgen.ListInReviewParams) ([]dbgen.Operation, error) {
 	rows, err := s.q.ListInReview(ctx, postgres.ListInReviewParams(arg))
 	return list(rows, func(r postgres.Operation) dbgen.Operation { return dbgen.Operation(r) }, s.classify(err))
-}
-
-func (s *Queries) ListOrphanResolutions(ctx context.Context, arg dbgen.ListOrphanResolutionsParams) ([]dbgen.Resolution, error) {
-	rows, err := s.q.ListOrphanResolutions(ctx, postgres.ListOrphanResolutionsParams(arg))
-	return list(rows, func(r postgres.Resolution) dbgen.Resolution { return dbgen.Resolution(r) }, s.classify(err))
 }
 
 func (s *Queries) ListPausedTools(ctx context.Context) ([]dbgen.PausedTool, error) {

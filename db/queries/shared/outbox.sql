@@ -38,13 +38,6 @@ SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = @lane AND next_attempt_at <= @now
 ORDER BY next_attempt_at, operation_pk LIMIT CAST(@page AS BIGINT);
 
--- name: ListOrphanEvents :many
--- ListOrphanEvents is a page of events after a key that have no operation.
-SELECT * FROM outbox
-WHERE outbox.operation_pk > @after_pk
-    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = outbox.operation_pk)
-ORDER BY outbox.operation_pk LIMIT CAST(@page AS BIGINT);
-
 -- name: InsertAttempt :execrows
 -- InsertAttempt records how an attempt has ended, unless that is known.
 INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
@@ -54,10 +47,3 @@ ON CONFLICT DO NOTHING;
 -- name: ListAttempts :many
 -- ListAttempts returns an operation's attempts that have ended, in order.
 SELECT * FROM attempts WHERE operation_pk = @operation_pk ORDER BY attempt;
-
--- name: ListOrphanAttempts :many
--- ListOrphanAttempts is a page of attempts after a key that have no operation.
-SELECT * FROM attempts
-WHERE attempts.operation_pk > @after_pk
-    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = attempts.operation_pk)
-ORDER BY attempts.operation_pk LIMIT CAST(@page AS BIGINT);

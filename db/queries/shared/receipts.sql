@@ -49,19 +49,3 @@ SELECT * FROM rejected_receipts WHERE operation_pk = @operation_pk ORDER BY atte
 -- ListDownstreamReceipts is a page of observed receipts after a key.
 SELECT * FROM downstream_receipts WHERE downstream_pk > @after_pk
 ORDER BY downstream_pk LIMIT CAST(@page AS BIGINT);
-
--- name: ListOrphanLocalReceipts :many
--- ListOrphanLocalReceipts is a page of accepted receipts after a key that have
--- no operation.
-SELECT * FROM local_receipts
-WHERE local_receipts.operation_pk > @after_pk
-    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = local_receipts.operation_pk)
-ORDER BY local_receipts.operation_pk LIMIT CAST(@page AS BIGINT);
-
--- name: ListOrphanRejectedReceipts :many
--- ListOrphanRejectedReceipts is a page of rejected answers after a key that have
--- no operation.
-SELECT * FROM rejected_receipts
-WHERE rejected_receipts.operation_pk > @after_pk
-    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = rejected_receipts.operation_pk)
-ORDER BY rejected_receipts.operation_pk LIMIT CAST(@page AS BIGINT);

@@ -7,13 +7,6 @@ VALUES (@operation_pk, @seq, @decision, @actor, @reason, @decided_at, @row_diges
 -- ListResolutions returns what was decided about an operation, in order.
 SELECT * FROM resolutions WHERE operation_pk = @operation_pk ORDER BY seq;
 
--- name: ListOrphanResolutions :many
--- ListOrphanResolutions is a page of decisions after a key that have no operation.
-SELECT * FROM resolutions
-WHERE resolutions.operation_pk > @after_pk
-    AND NOT EXISTS (SELECT 1 FROM operations WHERE operations.operation_pk = resolutions.operation_pk)
-ORDER BY resolutions.operation_pk LIMIT CAST(@page AS BIGINT);
-
 -- name: ListInReview :many
 -- ListInReview is a page of operations after a key that wait for a person.
 SELECT * FROM operations WHERE state = 'in_review' AND operation_pk > @after_pk
