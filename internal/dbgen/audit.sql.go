@@ -164,10 +164,12 @@ SELECT CAST((SELECT COUNT(*) FROM (SELECT 1 FROM operations LIMIT CAST(?1 AS BIG
     + (SELECT COUNT(*) FROM (SELECT 1 FROM call_bindings LIMIT CAST(?1 AS BIGINT)) AS c)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM outbox LIMIT CAST(?1 AS BIGINT)) AS e)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM downstream_receipts LIMIT CAST(?1 AS BIGINT)) AS d)
-    + (SELECT COUNT(*) FROM (SELECT 1 FROM local_receipts LIMIT CAST(?1 AS BIGINT)) AS l) AS BIGINT) AS few
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM local_receipts LIMIT CAST(?1 AS BIGINT)) AS l)
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM attempts LIMIT CAST(?1 AS BIGINT)) AS a)
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM tombstones LIMIT CAST(?1 AS BIGINT)) AS t) AS BIGINT) AS few
 `
 
-// AuditFewRows counts the tables of the contract, each up to a limit.
+// AuditFewRows counts what an audit walks through, each table up to a limit.
 func (q *Queries) AuditFewRows(ctx context.Context, most int64) (int64, error) {
 	row := q.db.QueryRowContext(ctx, auditFewRows, most)
 	var few int64

@@ -15,7 +15,7 @@ type Querier interface {
 	AuditDownstreamReceipts(ctx context.Context, arg AuditDownstreamReceiptsParams) ([]AuditDownstreamReceiptsRow, error)
 	// AuditEvents is a range of events.
 	AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Outbox, error)
-	// AuditFewRows counts the tables of the contract, each up to a limit.
+	// AuditFewRows counts what an audit walks through, each table up to a limit.
 	AuditFewRows(ctx context.Context, most int64) (int64, error)
 	// AuditLocalReceipts is a range of accepted receipts.
 	AuditLocalReceipts(ctx context.Context, arg AuditLocalReceiptsParams) ([]LocalReceipt, error)

@@ -86,12 +86,14 @@ WHERE NOT EXISTS (
 ORDER BY d.tenant_id, d.subject_id, d.tool_name, d.idempotency_key;
 
 -- name: AuditFewRows :one
--- AuditFewRows counts the tables of the contract, each up to a limit.
+-- AuditFewRows counts what an audit walks through, each table up to a limit.
 SELECT CAST((SELECT COUNT(*) FROM (SELECT 1 FROM operations LIMIT CAST(@most AS BIGINT)) AS o)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM call_bindings LIMIT CAST(@most AS BIGINT)) AS c)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM outbox LIMIT CAST(@most AS BIGINT)) AS e)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM downstream_receipts LIMIT CAST(@most AS BIGINT)) AS d)
-    + (SELECT COUNT(*) FROM (SELECT 1 FROM local_receipts LIMIT CAST(@most AS BIGINT)) AS l) AS BIGINT) AS few;
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM local_receipts LIMIT CAST(@most AS BIGINT)) AS l)
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM attempts LIMIT CAST(@most AS BIGINT)) AS a)
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM tombstones LIMIT CAST(@most AS BIGINT)) AS t) AS BIGINT) AS few;
 
 -- name: AuditTombstones :many
 -- AuditTombstones is a page of tombstones after a public name, each with whether
