@@ -103,7 +103,7 @@ func (a *auditor) examine(ctx context.Context, s engine.Snapshot, sp span, p *pa
 		for i := range pg.operations {
 			p.operation(&pg, i)
 		}
-		p.orphans(&pg, nil)
+		p.addOrphans(len(pg.events.rows), len(pg.local.rows), len(pg.rejected.rows), len(pg.attempts.rows), len(pg.resolutions.rows))
 		moved()
 		if r.to == sp.to {
 			return nil
@@ -114,33 +114,23 @@ func (a *auditor) examine(ctx context.Context, s engine.Snapshot, sp span, p *pa
 // whole is an operation with all that belongs to it.
 type whole struct {
 	record
-	event       *dbgen.Outbox // nil when it is missing
+	lacksEvent  bool
 	rejected    []dbgen.RejectedReceipt
 	attempts    []dbgen.Attempt
 	resolutions []dbgen.Resolution
 	fingerprint string // of its first call; "" when that is not bound
 }
 
-// operation examines the i-th operation of a page.
+// operation examines the i-th operation of a page, with what belongs to it. What
+// stands before that in the page belongs to none.
 func (p *part) operation(pg *page, i int) {
 	row := &pg.operations[i]
+	key := row.Operation.OperationPK
 	w := whole{record: record{operation: row.Operation}, fingerprint: row.FirstFingerprint}
-	p.orphans(pg, &w)
-	if len(pg.downstream) > 0 && pg.downstream[0].OperationPK == row.Operation.OperationPK {
-		w.downstream = &pg.downstream[0].DownstreamReceipt
+	if len(pg.downstream) > 0 && pg.downstream[0].OperationPK == key {
+		w.downstream = downstreamOf(&row.Operation, &pg.downstream[0])
 		pg.downstream = pg.downstream[1:]
 	}
-	p.check(&w)
-}
-
-// orphans takes what belongs to an operation from its page, and reports what
-// stood before it. Without an operation it takes all that is left.
-func (p *part) orphans(pg *page, w *whole) {
-	if w == nil {
-		p.addOrphans(len(pg.events.rows), len(pg.local.rows), len(pg.rejected.rows), len(pg.attempts.rows), len(pg.resolutions.rows))
-		return
-	}
-	key := w.operation.OperationPK
 	events, e := pg.events.take(key)
 	local, l := pg.local.take(key)
 	var r, t, v int
@@ -148,10 +138,20 @@ func (p *part) orphans(pg *page, w *whole) {
 	w.attempts, t = pg.attempts.take(key)
 	w.resolutions, v = pg.resolutions.take(key)
 	w.local = first(local)
-	if w.event = first(events); w.event != nil {
-		w.record.event = *w.event
+	if w.lacksEvent = len(events) == 0; !w.lacksEvent {
+		w.event = events[0]
 	}
 	p.addOrphans(e, l, r, t, v)
+	p.check(&w)
+}
+
+// downstreamOf is the receipt that was found by an operation's scope.
+func downstreamOf(o *dbgen.Operation, d *dbgen.AuditDownstreamReceiptsRow) *dbgen.DownstreamReceipt {
+	return &dbgen.DownstreamReceipt{DownstreamPK: d.DownstreamPK,
+		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
+		RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID, ResultJSON: d.ResultJSON,
+		ProducerRevision: d.ProducerRevision, ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt,
+		EffectRevision: d.EffectRevision, CommittedAt: d.CommittedAt, RowDigest: d.RowDigest}
 }
 
 func (p *part) addOrphans(events, local, rejected, attempts, resolutions int) {
@@ -180,7 +180,7 @@ func (p *part) check(w *whole) {
 	}
 	p.addAll(ref, checkOperation(&w.operation, p.rt.profiles, b))
 	spec := p.registered(&w.record, b)
-	if w.event == nil {
+	if w.lacksEvent {
 		p.add("AUDIT_OUTBOX_MISSING", ref, "the outbox has no event for it")
 	} else {
 		p.addAll(ref, checkEvent(&w.record))

@@ -188,12 +188,12 @@ type crew struct {
 	turns   chan struct{}
 	running sync.WaitGroup
 	told    chan func() error
-	pages   chan struct{} // says that there was progress
+	news    chan struct{} // says that there was progress
 }
 
 func newCrew(ctx context.Context, e engine.Engine) *crew {
 	c := &crew{engine: e, turns: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxCrew)),
-		told: make(chan func() error), pages: make(chan struct{}, 1)}
+		told: make(chan func() error), news: make(chan struct{}, 1)}
 	c.ctx, c.stop = context.WithCancelCause(ctx)
 	return c
 }
@@ -231,7 +231,7 @@ func (c *crew) tell(what func() error) {
 // snapshot open.
 func (c *crew) moved() {
 	select {
-	case c.pages <- struct{}{}:
+	case c.news <- struct{}{}:
 	default:
 	}
 }
@@ -246,7 +246,7 @@ func (c *crew) lead(progress func()) error {
 			if err := do(); err != nil {
 				c.stop(err)
 			}
-		case <-c.pages:
+		case <-c.news:
 			progress()
 		case <-ended:
 			return context.Cause(c.ctx)

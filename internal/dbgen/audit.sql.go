@@ -52,7 +52,10 @@ func (q *Queries) AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([
 }
 
 const auditDownstreamReceipts = `-- name: AuditDownstreamReceipts :many
-SELECT operations.operation_pk, downstream_receipts.downstream_pk, downstream_receipts.tenant_id, downstream_receipts.subject_id, downstream_receipts.tool_name, downstream_receipts.idempotency_key, downstream_receipts.request_sha256, downstream_receipts.receipt_id, downstream_receipts.downstream_request_id, downstream_receipts.result_json, downstream_receipts.producer_revision, downstream_receipts.resource_revision, downstream_receipts.observed_at, downstream_receipts.effect_revision, downstream_receipts.committed_at, downstream_receipts.row_digest
+SELECT operations.operation_pk, downstream_receipts.downstream_pk, downstream_receipts.request_sha256,
+    downstream_receipts.receipt_id, downstream_receipts.downstream_request_id, downstream_receipts.result_json,
+    downstream_receipts.producer_revision, downstream_receipts.resource_revision, downstream_receipts.observed_at,
+    downstream_receipts.effect_revision, downstream_receipts.committed_at, downstream_receipts.row_digest
 FROM operations JOIN downstream_receipts
     ON downstream_receipts.tenant_id = operations.tenant_id AND downstream_receipts.subject_id = operations.subject_id
     AND downstream_receipts.tool_name = operations.tool_name
@@ -67,11 +70,22 @@ type AuditDownstreamReceiptsParams struct {
 }
 
 type AuditDownstreamReceiptsRow struct {
-	OperationPK       int64
-	DownstreamReceipt DownstreamReceipt
+	OperationPK         int64
+	DownstreamPK        int64
+	RequestSha256       string
+	ReceiptID           string
+	DownstreamRequestID string
+	ResultJSON          string
+	ProducerRevision    string
+	ResourceRevision    string
+	ObservedAt          string
+	EffectRevision      string
+	CommittedAt         int64
+	RowDigest           []byte
 }
 
-// AuditDownstreamReceipts are the observed receipts of a range of operations.
+// AuditDownstreamReceipts are the observed receipts of a range of operations,
+// without the scope, which is the operation's.
 func (q *Queries) AuditDownstreamReceipts(ctx context.Context, arg AuditDownstreamReceiptsParams) ([]AuditDownstreamReceiptsRow, error) {
 	rows, err := q.db.QueryContext(ctx, auditDownstreamReceipts, arg.FromPK, arg.ToPK)
 	if err != nil {
@@ -83,21 +97,17 @@ func (q *Queries) AuditDownstreamReceipts(ctx context.Context, arg AuditDownstre
 		var i AuditDownstreamReceiptsRow
 		if err := rows.Scan(
 			&i.OperationPK,
-			&i.DownstreamReceipt.DownstreamPK,
-			&i.DownstreamReceipt.TenantID,
-			&i.DownstreamReceipt.SubjectID,
-			&i.DownstreamReceipt.ToolName,
-			&i.DownstreamReceipt.IdempotencyKey,
-			&i.DownstreamReceipt.RequestSha256,
-			&i.DownstreamReceipt.ReceiptID,
-			&i.DownstreamReceipt.DownstreamRequestID,
-			&i.DownstreamReceipt.ResultJSON,
-			&i.DownstreamReceipt.ProducerRevision,
-			&i.DownstreamReceipt.ResourceRevision,
-			&i.DownstreamReceipt.ObservedAt,
-			&i.DownstreamReceipt.EffectRevision,
-			&i.DownstreamReceipt.CommittedAt,
-			&i.DownstreamReceipt.RowDigest,
+			&i.DownstreamPK,
+			&i.RequestSha256,
+			&i.ReceiptID,
+			&i.DownstreamRequestID,
+			&i.ResultJSON,
+			&i.ProducerRevision,
+			&i.ResourceRevision,
+			&i.ObservedAt,
+			&i.EffectRevision,
+			&i.CommittedAt,
+			&i.RowDigest,
 		); err != nil {
 			return nil, err
 		}

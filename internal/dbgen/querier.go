@@ -11,7 +11,8 @@ import (
 type Querier interface {
 	// AuditAttempts are the attempts of a range of operations.
 	AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([]Attempt, error)
-	// AuditDownstreamReceipts are the observed receipts of a range of operations.
+	// AuditDownstreamReceipts are the observed receipts of a range of operations,
+	// without the scope, which is the operation's.
 	AuditDownstreamReceipts(ctx context.Context, arg AuditDownstreamReceiptsParams) ([]AuditDownstreamReceiptsRow, error)
 	// AuditEvents is a range of events.
 	AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Outbox, error)

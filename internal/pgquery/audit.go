@@ -15,7 +15,7 @@ func (s *Queries) AuditAttempts(ctx context.Context, arg dbgen.AuditAttemptsPara
 func (s *Queries) AuditDownstreamReceipts(ctx context.Context, arg dbgen.AuditDownstreamReceiptsParams) ([]dbgen.AuditDownstreamReceiptsRow, error) {
 	rows, err := s.q.AuditDownstreamReceipts(ctx, postgres.AuditDownstreamReceiptsParams(arg))
 	return list(rows, func(r postgres.AuditDownstreamReceiptsRow) dbgen.AuditDownstreamReceiptsRow {
-		return dbgen.AuditDownstreamReceiptsRow{OperationPK: r.OperationPK, DownstreamReceipt: dbgen.DownstreamReceipt(r.DownstreamReceipt)}
+		return dbgen.AuditDownstreamReceiptsRow(r)
 	}, s.classify(err))
 }
 

@@ -27,6 +27,12 @@ func inspect(ctx context.Context, conn *sql.Conn) (engine.Health, error) {
 		}
 	}
 	h.Durable = h.JournalMode == "wal" && h.Synchronous == 2
+	// The integrity check looks at every cell itself, and more closely: doing it
+	// again whenever a page is read was measured as a sixth of the time.
+	if _, err := conn.ExecContext(ctx, "PRAGMA cell_size_check = OFF"); err != nil {
+		return h, err
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA cell_size_check = ON") }()
 	var err error
 	h.IntegrityCheck, err = list(ctx, conn, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFindings), func(rows *sql.Rows) (string, error) {
 		var s string

@@ -20,8 +20,12 @@ SELECT * FROM outbox
 WHERE operation_pk >= @from_pk AND operation_pk <= @to_pk ORDER BY operation_pk;
 
 -- name: AuditDownstreamReceipts :many
--- AuditDownstreamReceipts are the observed receipts of a range of operations.
-SELECT operations.operation_pk, sqlc.embed(downstream_receipts)
+-- AuditDownstreamReceipts are the observed receipts of a range of operations,
+-- without the scope, which is the operation's.
+SELECT operations.operation_pk, downstream_receipts.downstream_pk, downstream_receipts.request_sha256,
+    downstream_receipts.receipt_id, downstream_receipts.downstream_request_id, downstream_receipts.result_json,
+    downstream_receipts.producer_revision, downstream_receipts.resource_revision, downstream_receipts.observed_at,
+    downstream_receipts.effect_revision, downstream_receipts.committed_at, downstream_receipts.row_digest
 FROM operations JOIN downstream_receipts
     ON downstream_receipts.tenant_id = operations.tenant_id AND downstream_receipts.subject_id = operations.subject_id
     AND downstream_receipts.tool_name = operations.tool_name
