@@ -153,7 +153,10 @@ func insertRefund(ctx context.Context, rt *toolruntime.Runtime, q dbgen.Querier,
 		func() error { return q.InsertEvent(ctx, dbgen.InsertEventParams(event)) },
 		func() error { _, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(attempt)); return err },
 		func() error { return q.CopyDownstreamReceipt(ctx, dbgen.CopyDownstreamReceiptParams(observed)) },
-		func() error { _, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(accepted)); return err },
+		func() error {
+			_, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(accepted))
+			return err
+		},
 	} {
 		if err := insert(); err != nil {
 			return err
