@@ -106,6 +106,11 @@ func peek(ctx context.Context, path string, wait time.Duration, ms []migration.M
 		return schemaState{}, err
 	}
 	defer conn.Close()
+	// In one snapshot: the file may be migrated between two queries.
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return schemaState{}, err
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }()
 	return examine(ctx, conn, ms)
 }
 
