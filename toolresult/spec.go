@@ -140,7 +140,7 @@ func (s *Spec) CheckOutput(b *Bound, e Evidence) []Problem {
 		ps.add("data", "is larger than 65536 bytes")
 		return ps
 	}
-	tree, err := canonjson.ParseCanonical([]byte(e.Data))
+	tree, err := canonjson.ParseCanonical(e.Data)
 	if err != nil {
 		ps.add("data", err.Error())
 		return ps

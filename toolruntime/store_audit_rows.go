@@ -17,7 +17,7 @@ func checkEvent(r *record) (fs findings) {
 	o, e := &r.operation, &r.event
 	payload := toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
 	if e.PayloadJSON != payload {
-		if _, err := canonjson.ParseCanonical([]byte(e.PayloadJSON)); err != nil {
+		if _, err := canonjson.ParseCanonical(e.PayloadJSON); err != nil {
 			fs.add("AUDIT_OUTBOX", "the outbox payload: "+rule(err))
 		} else {
 			fs.add("AUDIT_OUTBOX", "the outbox payload is another operation's")

@@ -57,7 +57,7 @@ func checkOperation(o *dbgen.Operation, profiles []toolresult.Profile, b *toolre
 // checkRequest recomputes the digests of the request.
 func checkRequest(fs *findings, o *dbgen.Operation) {
 	contract := contractOf(o)
-	if _, err := canonjson.ParseCanonical([]byte(o.ArgumentsJSON)); err != nil {
+	if _, err := canonjson.ParseCanonical(o.ArgumentsJSON); err != nil {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the arguments: "+rule(err))
 	} else if o.RequestSha256 != toolresult.RequestSHA256(o.TenantID, o.SubjectID, o.ArgumentsJSON, contract) {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the request digest does not match")
@@ -142,7 +142,7 @@ func (r receiptRow) check(o *dbgen.Operation, spec *toolresult.Spec, b *toolresu
 			fs.add(code, "receipt evidence: the output contract: "+ps[0].Rule)
 		}
 	default:
-		if _, err := canonjson.ParseCanonical([]byte(r.result)); err != nil {
+		if _, err := canonjson.ParseCanonical(r.result); err != nil {
 			fs.add(code, "receipt evidence: the result: "+rule(err))
 		}
 	}

@@ -32,27 +32,27 @@ func Canonicalize(data []byte) ([]byte, error) {
 	return Append(make([]byte, 0, len(data)), v, 0)
 }
 
-// ParseCanonical is Parse for text that must be canonical already. Where it is
-// not, the error has KindNotCanonical.
-func ParseCanonical(data []byte) (any, error) {
-	v, err := Parse(data)
+// ParseCanonical is Parse for text that must be canonical already, and that the
+// strings of the result share. Where it is not, the error has KindNotCanonical.
+func ParseCanonical(text string) (any, error) {
+	v, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	again, err := Append(make([]byte, 0, len(data)), v, 0)
+	again, err := Append(make([]byte, 0, len(text)), v, 0)
 	if err != nil {
 		return nil, err
 	}
-	if string(again) != string(data) {
+	if string(again) != text {
 		return nil, &Error{Kind: KindNotCanonical}
 	}
 	return v, nil
 }
 
-// IsCanonical reports whether data is accepted by Parse and equals its own
+// IsCanonical reports whether text is accepted by Parse and equals its own
 // re-encoding.
-func IsCanonical(data []byte) bool {
-	_, err := ParseCanonical(data)
+func IsCanonical(text string) bool {
+	_, err := ParseCanonical(text)
 	return err == nil
 }
 

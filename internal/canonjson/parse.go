@@ -10,13 +10,20 @@ import (
 // Strings of the result share one copy of the document's text, so keeping one
 // of them keeps up to MaxBytes.
 func Parse(data []byte) (any, error) {
-	if len(data) > MaxBytes {
+	if len(data) > MaxBytes { // before it is copied
 		return nil, &Error{Kind: KindTooLarge}
 	}
-	if !utf8.Valid(data) {
+	return parse(string(data))
+}
+
+func parse(src string) (any, error) {
+	if len(src) > MaxBytes {
+		return nil, &Error{Kind: KindTooLarge}
+	}
+	if !utf8.ValidString(src) {
 		return nil, &Error{Kind: KindInvalidUTF8}
 	}
-	p := parser{src: string(data)}
+	p := parser{src: src}
 	if nestsTooDeep(p.src) {
 		return nil, &Error{Kind: KindNesting}
 	}

@@ -218,7 +218,7 @@ func TestParseCanonical(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := canonjson.ParseCanonical([]byte(tt.in))
+			_, err := canonjson.ParseCanonical(tt.in)
 			var got canonjson.Kind
 			if e := new(canonjson.Error); errors.As(err, &e) {
 				got = e.Kind
@@ -226,7 +226,7 @@ func TestParseCanonical(t *testing.T) {
 			if diff := cmp.Diff(tt.kind, got); diff != "" {
 				t.Errorf("kind (-want +got):\n%s", diff)
 			}
-			if canonjson.IsCanonical([]byte(tt.in)) != (err == nil) {
+			if canonjson.IsCanonical(tt.in) != (err == nil) {
 				t.Error("IsCanonical disagrees with ParseCanonical")
 			}
 		})
