@@ -214,7 +214,11 @@ func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
 // Peek implements [engine.Engine]. While nobody writes it uses the writer's
 // connection: each commit makes the pages that a reader has cached invalid, and
 // the writer's are still there.
+//
+// Callers take turns. Nothing in a peek blocks, so one who peeks on and on would
+// keep its processor for a whole time slice, in which others wait for milliseconds.
 func (e *sqliteEngine) Peek(ctx context.Context, unit engine.Unit) error {
+	defer runtime.Gosched()
 	if e.writer == nil {
 		return e.Read(ctx, unit)
 	}
