@@ -10,7 +10,7 @@ import (
 
 // TestingOnlyWrapEngine puts something between a store and its database.
 func TestingOnlyWrapEngine(s *Store, wrap func(engine.Engine) engine.Engine) {
-	s.engine = wrap(s.engine)
+	*s = *NewStore(wrap(s.engine))
 }
 
 // TestingOnlyTransitions is the table of allowed changes of state.

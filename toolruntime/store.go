@@ -18,12 +18,17 @@ import (
 //
 // Open one with package sqlitestore or pgstore. It is safe for concurrent use.
 type Store struct {
-	engine engine.Engine
+	engine   engine.Engine
+	shortcut engine.Shortcut // or nil
 }
 
 // NewStore is for the packages of this module that open a database: an
 // [engine.Engine] cannot be made outside of it.
-func NewStore(e engine.Engine) *Store { return &Store{e} }
+func NewStore(e engine.Engine) *Store {
+	s := &Store{engine: e}
+	s.shortcut, _ = e.(engine.Shortcut)
+	return s
+}
 
 // Close ends the store after the transactions that are running.
 func (s *Store) Close() error { return s.engine.Close() }

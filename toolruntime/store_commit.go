@@ -23,13 +23,7 @@ func (s *Store) observe(ctx context.Context, r *record, e toolresult.Evidence, n
 // observe inserts a receipt; one that the scope has already must be the same,
 // but for when it was observed.
 func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, e toolresult.Evidence, now int64) (*dbgen.DownstreamReceipt, error) {
-	d := dbgen.DownstreamReceipt{
-		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
-		RequestSha256: o.RequestSha256, ReceiptID: e.ReceiptID, DownstreamRequestID: e.RequestID,
-		ResultJSON: e.Data, ProducerRevision: e.ProducerRevision, ResourceRevision: e.ResourceRevision,
-		ObservedAt: e.ObservedAt, EffectRevision: o.EffectRevision, CommittedAt: now,
-	}
-	d.RowDigest = rowdigest.DownstreamReceipt(d)
+	d := observedReceipt(o, e, now)
 	n, err := q.InsertDownstreamReceipt(ctx, dbgen.InsertDownstreamReceiptParams{
 		TenantID: d.TenantID, SubjectID: d.SubjectID, ToolName: d.ToolName, IdempotencyKey: d.IdempotencyKey,
 		RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
@@ -57,6 +51,17 @@ func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, e toolres
 	return r.downstream, nil
 }
 
+func observedReceipt(o *dbgen.Operation, e toolresult.Evidence, now int64) dbgen.DownstreamReceipt {
+	d := dbgen.DownstreamReceipt{
+		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
+		RequestSha256: o.RequestSha256, ReceiptID: e.ReceiptID, DownstreamRequestID: e.RequestID,
+		ResultJSON: e.Data, ProducerRevision: e.ProducerRevision, ResourceRevision: e.ResourceRevision,
+		ObservedAt: e.ObservedAt, EffectRevision: o.EffectRevision, CommittedAt: now,
+	}
+	d.RowDigest = rowdigest.DownstreamReceipt(d)
+	return d
+}
+
 // errReceiptRefused says that the ledger cannot hold a receipt beside those that
 // it has: its ids are another operation's.
 var errReceiptRefused = errors.New("the receipt was refused by the ledger")
@@ -77,6 +82,10 @@ type commitment struct {
 // operation, all or nothing. An operation that has ended with this very receipt
 // is left as it is.
 func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error) {
+	tried, stored, doubt := s.commitAtOnce(ctx, c)
+	if stored {
+		return tried, nil
+	}
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
 		if c.fence != 0 {
 			// Nothing is read again while the rows are still those of the claim, which
@@ -94,14 +103,17 @@ func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error)
 		}
 		// An operation that has ended under this very claim is a repetition after
 		// an ambiguous commit.
-		if r.state() != succeeded || c.fence != 0 && c.fence != r.fence() {
-			if err := r.mayEnd(c.fence); err != nil {
-				return err
-			}
+		if r.state() == succeeded && (c.fence == 0 || c.fence == r.fence()) {
+			err = r.confirm(ctx, q)
+		} else {
+			err = r.mayEnd(c.fence)
+		}
+		if err != nil {
+			return err
 		}
 		return r.end(ctx, q, c)
 	})
-	return r, err
+	return r, inDoubt(err, doubt)
 }
 
 // end accepts a receipt and ends the operation, if it has not ended.
@@ -144,14 +156,7 @@ func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err
 		!bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream))) {
 		return &ContractError{r.statusRef(), "the downstream's receipt was changed while it was checked"}
 	}
-	d := r.downstream
-	l := dbgen.LocalReceipt{
-		OperationPK: r.operation.OperationPK, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
-		RequestSha256: d.RequestSha256, ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision,
-		ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision,
-		ReconciledAt: c.now,
-	}
-	l.RowDigest = rowdigest.LocalReceipt(l)
+	l := acceptedReceipt(r.operation.OperationPK, r.downstream, c.now)
 	r.local = &l
 	n, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
 	if err != nil || n == 1 {
@@ -164,6 +169,17 @@ func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err
 		return &ContractError{r.statusRef(), "the local receipt differs from the downstream's"}
 	}
 	return nil
+}
+
+func acceptedReceipt(pk int64, d *dbgen.DownstreamReceipt, now int64) dbgen.LocalReceipt {
+	l := dbgen.LocalReceipt{
+		OperationPK: pk, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
+		RequestSha256: d.RequestSha256, ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision,
+		ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision,
+		ReconciledAt: now,
+	}
+	l.RowDigest = rowdigest.LocalReceipt(l)
+	return l
 }
 
 // A parking takes an operation out of the workers' reach until a person looks

@@ -28,13 +28,32 @@ type move struct {
 // not touched. r then holds the new rows. ErrLeaseLost says that the event has
 // moved on since r was read; then nothing was written.
 func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
-	if err := r.intact(); err != nil {
+	o, e, err := r.moved(m)
+	if err != nil {
 		return err
 	}
-	if !slices.Contains(transitions[r.state()], m.to) {
-		return &ContractError{r.statusRef(), "it cannot go from " + r.operation.State + " to " + string(m.to)}
+	if err := r.moveEvent(ctx, q, e); err != nil {
+		return err
 	}
-	o, e := r.operation, r.event
+	if err := r.endAttempt(ctx, q, m.ending, m.now); err != nil {
+		return err
+	}
+	if err := r.moveOperation(ctx, q, o); err != nil {
+		return err
+	}
+	r.operation, r.event = o, e
+	return nil
+}
+
+// moved is what a move makes of the rows that r holds, if it is allowed.
+func (r *record) moved(m move) (o dbgen.Operation, e dbgen.Outbox, err error) {
+	if err := r.intact(); err != nil {
+		return o, e, err
+	}
+	if !slices.Contains(transitions[r.state()], m.to) {
+		return o, e, &ContractError{r.statusRef(), "it cannot go from " + r.operation.State + " to " + string(m.to)}
+	}
+	o, e = r.operation, r.event
 	o.State, o.UpdatedAt, o.Reason = string(m.to), m.now, string(m.reason)
 	if m.to == succeeded || m.to == failed {
 		o.CompletedAt = sql.NullInt64{Int64: m.now, Valid: true}
@@ -48,17 +67,7 @@ func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
 		e.NextAttemptAt = m.leaseUntil
 	}
 	o.RowDigest, e.RowDigest = rowdigest.Operation(o), rowdigest.Event(e)
-	if err := r.moveEvent(ctx, q, e); err != nil {
-		return err
-	}
-	if err := r.endAttempt(ctx, q, m.ending, m.now); err != nil {
-		return err
-	}
-	if err := r.moveOperation(ctx, q, o); err != nil {
-		return err
-	}
-	r.operation, r.event = o, e
-	return nil
+	return o, e, nil
 }
 
 func (r *record) moveEvent(ctx context.Context, q dbgen.Querier, to dbgen.Outbox) error {
@@ -108,13 +117,18 @@ func (r *record) endAttempt(ctx context.Context, q dbgen.Querier, how ending, no
 	if r.event.State != string(eventProcessing) {
 		return nil
 	}
+	_, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(r.attemptRow(how, now)))
+	return err
+}
+
+// attemptRow is how the attempt that is running ends.
+func (r *record) attemptRow(how ending, now int64) dbgen.Attempt {
 	a := dbgen.Attempt{
 		OperationPK: r.operation.OperationPK, Attempt: r.fence(), WorkerID: r.event.LeaseOwner.String,
 		StartedAt: r.event.UpdatedAt, EndedAt: max(now, r.event.UpdatedAt), Outcome: string(how),
 	}
 	a.RowDigest = rowdigest.Attempt(a)
-	_, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(a))
-	return err
+	return a
 }
 
 // extend moves the end of the lease, under the fence that it was given with.

@@ -45,6 +45,10 @@ var (
 // admission it returns the new record.
 func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err error) {
 	binding := bindingOf(v)
+	tried, stored, doubt := s.reserveAtOnce(ctx, v, binding)
+	if stored {
+		return tried, nil
+	}
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		if err := bindCall(ctx, q, binding); err != nil {
 			return err
@@ -53,9 +57,12 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 			return checkScope(ctx, q, v)
 		}
 		r, err = insertOperation(ctx, q, v)
+		if doubt != nil && errors.Is(err, errScopeChanged) {
+			r, err = tried.recover(ctx, q)
+		}
 		return err
 	})
-	return r, err
+	return r, inDoubt(err, doubt)
 }
 
 // bindCall binds a call identity in a transaction of its own: it stays, whatever

@@ -59,6 +59,37 @@ type Engine interface {
 	Close() error
 }
 
+// A Shortcut is what an engine may have besides: the two transactions of a
+// dispatch as one statement each. Either stores all of its rows, when every row
+// is new and what it decides by is as the caller has read it, or nothing. Where it
+// says false, the caller runs its own transaction, which knows why; only an error
+// that matches ErrCommitUnknown says that the rows may be stored all the same.
+type Shortcut interface {
+	// Reserve stores the rows that make gives for a key that the database assigns.
+	Reserve(ctx context.Context, make func(pk int64) Reservation) (bool, error)
+	// Commit ends an operation under a fence.
+	Commit(ctx context.Context, c Commitment) (bool, error)
+}
+
+// A Reservation is an approved intent with its event, and the call identity that
+// brought it.
+type Reservation struct {
+	Operation dbgen.Operation
+	Event     dbgen.Outbox
+	Binding   dbgen.CallBinding
+}
+
+// A Commitment moves an operation and its event from the rows that were read to
+// new ones, and adds how the attempt has ended and the receipt: Accepted repeats
+// Observed.
+type Commitment struct {
+	FromOperation, Operation dbgen.Operation
+	FromEvent, Event         dbgen.Outbox
+	Attempt                  dbgen.Attempt
+	Observed                 dbgen.DownstreamReceipt
+	Accepted                 dbgen.LocalReceipt
+}
+
 // A Snapshot is one state of the database.
 type Snapshot struct {
 	dbgen.Querier

@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"provider/gemini":                     {"internal/canonjson", "provider/internal/", "toolresult"},
 	"provider/internal/wire":              {"internal/canonjson", "toolresult"},
 	"toolruntime/pgstore":                 {"db", "internal/dbgen", "internal/engine", "internal/migration", "internal/pgquery", "internal/rowdigest", "toolresult", "toolruntime"},
-	"internal/pgquery":                    {"internal/dbgen", "internal/dbgen/postgres"},
+	"internal/pgquery":                    {"internal/dbgen", "internal/dbgen/postgres", "internal/engine"},
 	"internal/dbgen/postgres":             {},
 	"toolruntime/sqlitestore":             {"db", "internal/dbgen", "internal/engine", "internal/migration", "internal/rowdigest", "toolresult", "toolruntime"},
 	"toolruntime":                         {"internal/canonjson", "internal/dbgen", "internal/engine", "internal/rowdigest", "internal/schema", "toolresult"},

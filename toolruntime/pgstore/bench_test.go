@@ -2,7 +2,9 @@ package pgstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -41,31 +43,48 @@ func dispatch(ctx context.Context, rt *toolruntime.Runtime, key string) (*toolre
 		toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, toolresult.MaxTime)}})
 }
 
-func BenchmarkDispatch(b *testing.B) {
-	ctx := context.Background()
-	address := pgtest.Schema(b)
-	store, err := Open(ctx, address, &Options{Migrate: true, MaxConns: 16})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
-	rt := newRuntime(b, store)
-	var n atomic.Int64
-	b.SetParallelism(16)
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			pkg, err := dispatch(ctx, rt, fmt.Sprint("key-", n.Add(1)))
-			if err != nil || pkg.Code() != toolresult.OK {
-				b.Errorf("%v, %v", pkg, err)
+// BenchmarkFresh is a new call, for a number of callers at a time, on a server of
+// its own that syncs every commit. Only ratios of interleaved runs mean anything.
+func BenchmarkFresh(b *testing.B) {
+	for _, callers := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			ctx := context.Background()
+			address := pgtest.Schema(b)
+			store, err := Open(ctx, address, &Options{Migrate: true, MaxConns: min(callers, 32)})
+			if err != nil {
+				b.Fatal(err)
 			}
-		}
-	})
-	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "dispatches/s")
-	var commits, rollbacks int64
-	if err := pgtest.Open(b, address).QueryRow("SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&commits, &rollbacks); err != nil {
+			defer store.Close()
+			rt := newRuntime(b, store)
+			admin := pgtest.Open(b, address)
+			before := transactions(b, admin)
+			var next atomic.Int64
+			var all sync.WaitGroup
+			b.ResetTimer()
+			for range callers {
+				all.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						if pkg, err := dispatch(ctx, rt, fmt.Sprint("key-", i)); err != nil || pkg.Code() != toolresult.OK {
+							b.Errorf("%v, %v", pkg, err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+			after := transactions(b, admin)
+			b.ReportMetric(float64(after[0]-before[0])/float64(b.N), "commits/op")
+			b.ReportMetric(float64(after[1]-before[1])/float64(b.N), "rollbacks/op")
+		})
+	}
+}
+
+// transactions counts those that were committed and rolled back.
+func transactions(b *testing.B, db *sql.DB) (n [2]int64) {
+	b.Helper()
+	if err := db.QueryRow("SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n[0], &n[1]); err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(float64(rollbacks)/float64(b.N), "rollbacks/op")
+	return n
 }

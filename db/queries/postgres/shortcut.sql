@@ -1,0 +1,147 @@
+-- The two transactions of a dispatch, each as one statement that commits by
+-- itself. A statement stores all of its rows or none; where it stores none, the
+-- runtime's own transaction says why. Every reason for which it may store them is
+-- in its own WHERE, or a unique index, so READ COMMITTED is enough.
+
+-- name: NextOperationKey :one
+-- NextOperationKey takes a key for an operation, which its event's digest binds.
+SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS operation_pk;
+
+-- name: Reserve :one
+-- Reserve takes a scope for an approved intent with its event, and binds the call
+-- identity; no row means that the scope is taken, or was. It returns the key for
+-- the next operation, to save asking for it.
+--
+-- Of two that want one scope, the second waits at the unique index for the first,
+-- and then inserts nothing. A call identity that is bound fails the statement: it
+-- has no ON CONFLICT, because an operation without its binding must not remain.
+-- What is pruned meanwhile is either still there in the statement's snapshot, or
+-- has its tombstone in it; one that was not yet there is too young to be pruned.
+WITH taken AS (
+    INSERT INTO operations (
+        operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
+        input_schema_revision, output_schema_revision, effect_revision, handler_revision,
+        producer_revision, policy_revision, approval_id, approver_id, approval_digest,
+        approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
+        first_provider, first_api_family, first_adapter_revision, status_ref, state,
+        created_at, updated_at, completed_at, reason, row_digest
+    )
+    SELECT
+        @operation_pk, @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @arguments_json,
+        @input_schema_revision, @output_schema_revision, @effect_revision, @handler_revision,
+        @producer_revision, @policy_revision, @approval_id, @approver_id, @approval_digest,
+        @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
+        @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
+        @created_at, @updated_at, @completed_at, @reason, @row_digest
+    WHERE NOT EXISTS (
+        SELECT 1 FROM tombstones
+        WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
+            AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
+    ) AND NOT EXISTS (
+        SELECT 1 FROM operations AS present
+        WHERE present.tenant_id = @tenant_id AND present.subject_id = @subject_id
+            AND present.tool_name = @tool_name AND present.idempotency_key = @idempotency_key
+    )
+    ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
+    RETURNING operations.operation_pk
+), event AS (
+    INSERT INTO outbox (
+        operation_pk, event_id, payload_json, state, lease_owner, lease_until,
+        attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
+    )
+    SELECT
+        taken.operation_pk, @event_id, @payload_json, @event_state, @lease_owner, @lease_until,
+        @attempt_count, @event_created_at, @event_updated_at, @event_digest, @next_attempt_at, @lane
+    FROM taken
+    RETURNING outbox.operation_pk
+), binding AS (
+    INSERT INTO call_bindings (
+        tenant_id, subject_id, provider, api_family, response_id, call_id,
+        fingerprint_sha256, created_at, status_ref, row_digest
+    )
+    SELECT
+        @tenant_id, @subject_id, @provider, @api_family, @response_id, @call_id,
+        @fingerprint_sha256, @bound_at, @bound_ref, @binding_digest
+    FROM taken
+    RETURNING call_bindings.call_id
+)
+SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS next_key
+FROM taken;
+
+-- name: Commit :one
+-- Commit accepts a receipt and ends the operation with its event and attempt; no
+-- row means that one of the two is not what the caller has read in every column.
+-- A scope or an operation that has a receipt fails the statement.
+--
+-- Both rows are locked first. Where somebody else moves them meanwhile (the lease
+-- has run out), the lock waits for him and the WHERE is held against the rows as
+-- he left them: only one of the two gets them. Nobody moves them afterwards.
+-- They are locked in the order in which every transaction writes them.
+WITH held AS (
+    SELECT operations.operation_pk
+    FROM outbox JOIN operations ON operations.operation_pk = outbox.operation_pk
+    WHERE outbox.operation_pk = @operation_pk AND outbox.row_digest = @from_event_digest AND outbox.state = @from_event_state
+        AND outbox.attempt_count = @attempt AND COALESCE(outbox.lease_owner, '') = CAST(@from_lease_owner AS TEXT)
+        AND COALESCE(outbox.lease_until, 0) = CAST(@from_lease_until AS BIGINT)
+        AND outbox.next_attempt_at = @from_next_attempt_at
+        AND outbox.event_id = @event_id AND outbox.payload_json = @payload_json AND outbox.lane = @lane
+        AND outbox.created_at = @event_created_at AND outbox.updated_at = @from_event_updated_at
+        AND operations.row_digest = @from_digest AND operations.state = @from_state
+        AND operations.updated_at = @from_updated_at AND operations.completed_at IS NULL AND operations.reason = @from_reason
+        AND operations.tenant_id = @tenant_id AND operations.subject_id = @subject_id
+        AND operations.tool_name = @tool_name AND operations.idempotency_key = @idempotency_key
+        AND operations.request_sha256 = @request_sha256 AND operations.arguments_json = @arguments_json
+        AND operations.input_schema_revision = @input_schema_revision
+        AND operations.output_schema_revision = @output_schema_revision
+        AND operations.effect_revision = @effect_revision AND operations.handler_revision = @handler_revision
+        AND operations.producer_revision = @producer_revision AND operations.policy_revision = @policy_revision
+        AND operations.approval_id = @approval_id AND operations.approver_id = @approver_id
+        AND operations.approval_digest = @approval_digest AND operations.approval_expires_at = @approval_expires_at
+        AND operations.approved_at = @approved_at
+        AND operations.first_operation_id = @first_operation_id AND operations.first_call_id = @first_call_id
+        AND operations.first_response_id = @first_response_id AND operations.first_provider = @first_provider
+        AND operations.first_api_family = @first_api_family
+        AND operations.first_adapter_revision = @first_adapter_revision
+        AND operations.status_ref = @status_ref AND operations.created_at = @created_at
+    FOR NO KEY UPDATE
+), moved AS (
+    UPDATE outbox
+    SET state = @event_state, lease_owner = NULL, lease_until = NULL,
+        updated_at = @event_updated_at, row_digest = @event_digest, next_attempt_at = @next_attempt_at
+    FROM held WHERE outbox.operation_pk = held.operation_pk
+    RETURNING outbox.operation_pk
+), tried AS (
+    INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
+    SELECT held.operation_pk, @attempt, @worker_id, @started_at, @ended_at, @outcome, @attempt_digest
+    FROM held
+    ON CONFLICT DO NOTHING
+    RETURNING attempts.operation_pk
+), ended AS (
+    UPDATE operations
+    SET state = @state, updated_at = @updated_at, completed_at = @completed_at, reason = @reason, row_digest = @row_digest
+    FROM held WHERE operations.operation_pk = held.operation_pk
+    RETURNING operations.operation_pk
+), observed AS (
+    INSERT INTO downstream_receipts (
+        tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id,
+        downstream_request_id, result_json, producer_revision, resource_revision,
+        observed_at, effect_revision, committed_at, row_digest
+    )
+    SELECT
+        @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @receipt_id,
+        @downstream_request_id, @result_json, @receipt_producer, @resource_revision,
+        @observed_at, @effect_revision, @committed_at, @downstream_digest
+    FROM held
+    RETURNING downstream_receipts.downstream_pk
+), accepted AS (
+    INSERT INTO local_receipts (
+        operation_pk, receipt_id, downstream_request_id, request_sha256, result_json,
+        producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
+    )
+    SELECT
+        held.operation_pk, @receipt_id, @downstream_request_id, @request_sha256, @result_json,
+        @receipt_producer, @resource_revision, @observed_at, @effect_revision, @reconciled_at, @local_digest
+    FROM held
+    RETURNING local_receipts.operation_pk
+)
+SELECT held.operation_pk FROM held;

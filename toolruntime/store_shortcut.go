@@ -1,0 +1,77 @@
+package toolruntime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+)
+
+// reserveAtOnce is reserve by the engine's shortcut. Without stored the caller
+// reserves in a transaction; doubt says that the record may be stored all the same.
+func (s *Store) reserveAtOnce(ctx context.Context, v reservation, binding dbgen.InsertCallBindingParams) (r *record, stored bool, doubt error) {
+	if s.shortcut == nil || v.admission == nil {
+		return nil, false, nil
+	}
+	r = &record{operation: newOperation(v)}
+	stored, doubt = s.shortcut.Reserve(ctx, func(pk int64) engine.Reservation {
+		r.operation.OperationPK = pk
+		r.event = newEvent(r.operation, v)
+		return engine.Reservation{Operation: r.operation, Event: r.event, Binding: dbgen.CallBinding(binding)}
+	})
+	return r, stored, doubt
+}
+
+// commitAtOnce is commit by the engine's shortcut, for a worker who has just got
+// the receipt. Rows that may not move are left to the transaction, which says why.
+func (s *Store) commitAtOnce(ctx context.Context, c commitment) (r *record, stored bool, doubt error) {
+	from := c.record
+	if s.shortcut == nil || c.evidence == nil || c.fence == 0 || c.fence != from.fence() || from.state() != processing {
+		return nil, false, nil
+	}
+	m := move{to: succeeded, now: from.later(c.now), ending: endSucceeded}
+	o, e, err := from.moved(m)
+	if err != nil {
+		return nil, false, nil
+	}
+	d := observedReceipt(&o, *c.evidence, c.now)
+	l := acceptedReceipt(o.OperationPK, &d, c.now)
+	stored, doubt = s.shortcut.Commit(ctx, engine.Commitment{
+		FromOperation: from.operation, Operation: o, FromEvent: from.event, Event: e,
+		Attempt: from.attemptRow(m.ending, m.now), Observed: d, Accepted: l,
+	})
+	return &record{operation: o, event: e, downstream: &d, local: &l}, stored, doubt
+}
+
+// recover finds out whether a reservation of which nobody knows has taken its
+// scope: then the operation has its key, which nobody else was given.
+func (r *record) recover(ctx context.Context, q dbgen.Querier) (*record, error) {
+	row, err := q.GetClaimed(ctx, r.operation.OperationPK)
+	there, err := found(err)
+	if err != nil {
+		return nil, err
+	}
+	if !there || !bytes.Equal(row.Operation.RowDigest, r.operation.RowDigest) || !bytes.Equal(row.Outbox.RowDigest, r.event.RowDigest) {
+		return nil, errScopeChanged
+	}
+	return r, r.confirm(ctx, q)
+}
+
+// confirm writes the event as it is. A transaction that finds stored what it was
+// to store would write nothing, and commit without waiting for anybody; with this
+// it is durable no earlier than what it has found, on a standby, too.
+func (r *record) confirm(ctx context.Context, q dbgen.Querier) error {
+	return r.moveEvent(ctx, q, r.event)
+}
+
+// inDoubt is the error of a transaction that was run because a shortcut's outcome
+// was unknown: where the database has failed that as well, it still is.
+func inDoubt(err, doubt error) error {
+	if doubt == nil || !errors.Is(err, engine.ErrDatabase) || errors.Is(err, ErrCommitUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+}
