@@ -13,6 +13,9 @@ func TestingOnlyWrapEngine(s *Store, wrap func(engine.Engine) engine.Engine) {
 	*s = *NewStore(wrap(s.engine))
 }
 
+// TestingOnlyStore is the runtime's ledger.
+func (rt *Runtime) TestingOnlyStore() *Store { return rt.store }
+
 // TestingOnlyTransitions is the table of allowed changes of state.
 func TestingOnlyTransitions() map[string][]string {
 	m := map[string][]string{}

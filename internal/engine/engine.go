@@ -65,8 +65,8 @@ type Engine interface {
 // says false, the caller runs its own transaction, which knows why; only an error
 // that matches ErrCommitUnknown says that the rows may be stored all the same.
 type Shortcut interface {
-	// Reserve stores the rows that make gives for a key that the database assigns.
-	Reserve(ctx context.Context, make func(pk int64) Reservation) (bool, error)
+	// Reserve stores the rows for a key that the database assigns.
+	Reserve(ctx context.Context, rows func(pk int64) Reservation) (bool, error)
 	// Commit ends an operation under a fence.
 	Commit(ctx context.Context, c Commitment) (bool, error)
 }

@@ -17,14 +17,14 @@ import (
 var _ engine.Shortcut = (*pgEngine)(nil)
 
 // Reserve implements [engine.Shortcut].
-func (e *pgEngine) Reserve(ctx context.Context, make func(pk int64) engine.Reservation) (bool, error) {
+func (e *pgEngine) Reserve(ctx context.Context, rows func(pk int64) engine.Reservation) (bool, error) {
 	return e.atOnce(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		q := pgquery.New(conn, classify)
 		pk, err := takeKey(ctx, conn, q)
 		if err != nil {
 			return &notSent{err}
 		}
-		next, err := q.Reserve(ctx, make(pk))
+		next, err := q.Reserve(ctx, rows(pk))
 		if err == nil {
 			keepKey(conn, next)
 		}
