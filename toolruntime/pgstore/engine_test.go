@@ -216,11 +216,12 @@ func TestPanicAndClose(t *testing.T) {
 	}
 }
 
-// A cutter is a proxy that breaks the connection at the first COMMIT: before the
-// server sees it, or after the server has answered it.
+// A cutter is a proxy that breaks the connection at the first COMMIT, or another
+// mark: before the server sees it, or after the server has answered it.
 type cutter struct {
 	net.Listener
 	socket string
+	mark   string
 	after  bool
 	armed  atomic.Bool
 	block  atomic.Bool // afterwards, let nobody in
@@ -239,7 +240,7 @@ func newCutter(t *testing.T, after bool) *cutter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{Listener: l, socket: filepath.Join(folder, ".s.PGSQL.5432"), after: after}
+	c := &cutter{Listener: l, socket: filepath.Join(folder, ".s.PGSQL.5432"), mark: "COMMIT", after: after}
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -282,7 +283,7 @@ func (c *cutter) serve(client net.Conn) {
 		if err != nil {
 			return
 		}
-		if bytes.Contains(buffer[:n], []byte("COMMIT")) && c.armed.CompareAndSwap(true, false) {
+		if bytes.Contains(buffer[:n], []byte(c.mark)) && c.armed.CompareAndSwap(true, false) {
 			if !c.after {
 				return
 			}
