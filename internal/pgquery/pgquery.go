@@ -17,6 +17,7 @@ import (
 type Queries struct {
 	q        *postgres.Queries
 	classify func(error) error
+	free     *free // what Lookup has found for a scope without an operation
 }
 
 var _ dbgen.Querier = (*Queries)(nil)
@@ -24,7 +25,7 @@ var _ dbgen.Querier = (*Queries)(nil)
 // New makes a Querier on db. Every error passes through classify, so that the
 // store's transactions see the kinds of package engine.
 func New(db postgres.DBTX, classify func(error) error) *Queries {
-	return &Queries{postgres.New(db), classify}
+	return &Queries{q: postgres.New(db), classify: classify}
 }
 
 // list converts the rows of a page.
@@ -87,22 +88,6 @@ func (s *Queries) GetOperationByRef(ctx context.Context, statusRef string) (dbge
 func (s *Queries) GetOperationByScope(ctx context.Context, arg dbgen.GetOperationByScopeParams) (dbgen.Operation, error) {
 	row, err := s.q.GetOperationByScope(ctx, postgres.GetOperationByScopeParams(arg))
 	return dbgen.Operation(row), s.classify(err)
-}
-
-func (s *Queries) Lookup(ctx context.Context, arg dbgen.LookupParams) (dbgen.LookupRow, error) {
-	row, err := s.q.Lookup(ctx, postgres.LookupParams(arg))
-	return dbgen.LookupRow{
-		Operation: dbgen.Operation(row.Operation), ReceiptOf: row.ReceiptOf, ReceiptID: row.ReceiptID,
-		DownstreamRequestID: row.DownstreamRequestID, ReceiptRequest: row.ReceiptRequest, ResultJSON: row.ResultJSON,
-		ReceiptProducer: row.ReceiptProducer, ResourceRevision: row.ResourceRevision, ObservedAt: row.ObservedAt,
-		ReceiptEffect: row.ReceiptEffect, ReconciledAt: row.ReconciledAt, ReceiptDigest: row.ReceiptDigest,
-		Attempts: row.Attempts, Fingerprint: row.Fingerprint,
-	}, s.classify(err)
-}
-
-func (s *Queries) LookupFree(ctx context.Context, arg dbgen.LookupFreeParams) (dbgen.LookupFreeRow, error) {
-	row, err := s.q.LookupFree(ctx, postgres.LookupFreeParams(arg))
-	return dbgen.LookupFreeRow(row), s.classify(err)
 }
 
 func (s *Queries) InsertCallBinding(ctx context.Context, arg dbgen.InsertCallBindingParams) (int64, error) {

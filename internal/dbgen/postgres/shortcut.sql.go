@@ -230,6 +230,186 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) (int64, error) {
 	return operation_pk, err
 }
 
+const lookupOnce = `-- name: LookupOnce :one
+SELECT
+    CAST(COALESCE(operations.operation_pk, 0) AS BIGINT) AS operation_pk,
+    CAST(COALESCE(operations.tenant_id, '') AS TEXT) AS tenant_id,
+    CAST(COALESCE(operations.subject_id, '') AS TEXT) AS subject_id,
+    CAST(COALESCE(operations.tool_name, '') AS TEXT) AS tool_name,
+    CAST(COALESCE(operations.idempotency_key, '') AS TEXT) AS idempotency_key,
+    CAST(COALESCE(operations.request_sha256, '') AS TEXT) AS request_sha256,
+    CAST(COALESCE(operations.arguments_json, '') AS TEXT) AS arguments_json,
+    CAST(COALESCE(operations.input_schema_revision, '') AS TEXT) AS input_schema_revision,
+    CAST(COALESCE(operations.output_schema_revision, '') AS TEXT) AS output_schema_revision,
+    CAST(COALESCE(operations.effect_revision, '') AS TEXT) AS effect_revision,
+    CAST(COALESCE(operations.handler_revision, '') AS TEXT) AS handler_revision,
+    CAST(COALESCE(operations.producer_revision, '') AS TEXT) AS producer_revision,
+    CAST(COALESCE(operations.policy_revision, '') AS TEXT) AS policy_revision,
+    CAST(COALESCE(operations.approval_id, '') AS TEXT) AS approval_id,
+    CAST(COALESCE(operations.approver_id, '') AS TEXT) AS approver_id,
+    CAST(COALESCE(operations.approval_digest, '') AS TEXT) AS approval_digest,
+    CAST(COALESCE(operations.approval_expires_at, 0) AS BIGINT) AS approval_expires_at,
+    CAST(COALESCE(operations.approved_at, 0) AS BIGINT) AS approved_at,
+    CAST(COALESCE(operations.first_operation_id, '') AS TEXT) AS first_operation_id,
+    CAST(COALESCE(operations.first_call_id, '') AS TEXT) AS first_call_id,
+    CAST(COALESCE(operations.first_response_id, '') AS TEXT) AS first_response_id,
+    CAST(COALESCE(operations.first_provider, '') AS TEXT) AS first_provider,
+    CAST(COALESCE(operations.first_api_family, '') AS TEXT) AS first_api_family,
+    CAST(COALESCE(operations.first_adapter_revision, '') AS TEXT) AS first_adapter_revision,
+    CAST(COALESCE(operations.status_ref, '') AS TEXT) AS status_ref,
+    CAST(COALESCE(operations.state, '') AS TEXT) AS state,
+    CAST(COALESCE(operations.created_at, 0) AS BIGINT) AS created_at,
+    CAST(COALESCE(operations.updated_at, 0) AS BIGINT) AS updated_at,
+    operations.completed_at,
+    CAST(COALESCE(operations.reason, '') AS TEXT) AS reason,
+    CAST(COALESCE(operations.row_digest, '') AS BYTEA) AS row_digest,
+    local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
+    local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
+    local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
+    local_receipts.observed_at, local_receipts.effect_revision AS receipt_effect,
+    local_receipts.reconciled_at, local_receipts.row_digest AS receipt_digest,
+    CAST(COALESCE((SELECT outbox.attempt_count FROM outbox WHERE outbox.operation_pk = operations.operation_pk), 0) AS BIGINT) AS attempts,
+    CAST(COALESCE((
+        SELECT call_bindings.fingerprint_sha256 FROM call_bindings
+        WHERE call_bindings.tenant_id = $1 AND call_bindings.subject_id = $2
+            AND call_bindings.provider = $3 AND call_bindings.api_family = $4
+            AND call_bindings.response_id = $5 AND call_bindings.call_id = $6
+    ), '') AS TEXT) AS fingerprint,
+    CAST(CASE WHEN operations.operation_pk IS NULL THEN (
+        SELECT COUNT(*) FROM tombstones
+        WHERE tombstones.tenant_id = $1 AND tombstones.subject_id = $2
+            AND tombstones.tool_name = $7 AND tombstones.idempotency_key = $8
+    ) ELSE 0 END AS BIGINT) AS tombstones
+FROM (SELECT 1 AS one) AS call
+LEFT JOIN operations ON operations.tenant_id = $1 AND operations.subject_id = $2
+    AND operations.tool_name = $7 AND operations.idempotency_key = $8
+LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk
+`
+
+type LookupOnceParams struct {
+	TenantID       string
+	SubjectID      string
+	Provider       string
+	APIFamily      string
+	ResponseID     string
+	CallID         string
+	ToolName       string
+	IdempotencyKey string
+}
+
+type LookupOnceRow struct {
+	OperationPK          int64
+	TenantID             string
+	SubjectID            string
+	ToolName             string
+	IdempotencyKey       string
+	RequestSha256        string
+	ArgumentsJSON        string
+	InputSchemaRevision  string
+	OutputSchemaRevision string
+	EffectRevision       string
+	HandlerRevision      string
+	ProducerRevision     string
+	PolicyRevision       string
+	ApprovalID           string
+	ApproverID           string
+	ApprovalDigest       string
+	ApprovalExpiresAt    int64
+	ApprovedAt           int64
+	FirstOperationID     string
+	FirstCallID          string
+	FirstResponseID      string
+	FirstProvider        string
+	FirstAPIFamily       string
+	FirstAdapterRevision string
+	StatusRef            string
+	State                string
+	CreatedAt            int64
+	UpdatedAt            int64
+	CompletedAt          sql.NullInt64
+	Reason               string
+	RowDigest            []byte
+	ReceiptOf            sql.NullInt64
+	ReceiptID            sql.NullString
+	DownstreamRequestID  sql.NullString
+	ReceiptRequest       sql.NullString
+	ResultJSON           sql.NullString
+	ReceiptProducer      sql.NullString
+	ResourceRevision     sql.NullString
+	ObservedAt           sql.NullString
+	ReceiptEffect        sql.NullString
+	ReconciledAt         sql.NullInt64
+	ReceiptDigest        []byte
+	Attempts             int64
+	Fingerprint          string
+	Tombstones           int64
+}
+
+// LookupOnce is Lookup and LookupFree in one, and always one row: without an
+// operation its key is 0. A snapshot has an operation or, once it was pruned, its
+// tombstone.
+func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) (LookupOnceRow, error) {
+	row := q.db.QueryRowContext(ctx, lookupOnce,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.Provider,
+		arg.APIFamily,
+		arg.ResponseID,
+		arg.CallID,
+		arg.ToolName,
+		arg.IdempotencyKey,
+	)
+	var i LookupOnceRow
+	err := row.Scan(
+		&i.OperationPK,
+		&i.TenantID,
+		&i.SubjectID,
+		&i.ToolName,
+		&i.IdempotencyKey,
+		&i.RequestSha256,
+		&i.ArgumentsJSON,
+		&i.InputSchemaRevision,
+		&i.OutputSchemaRevision,
+		&i.EffectRevision,
+		&i.HandlerRevision,
+		&i.ProducerRevision,
+		&i.PolicyRevision,
+		&i.ApprovalID,
+		&i.ApproverID,
+		&i.ApprovalDigest,
+		&i.ApprovalExpiresAt,
+		&i.ApprovedAt,
+		&i.FirstOperationID,
+		&i.FirstCallID,
+		&i.FirstResponseID,
+		&i.FirstProvider,
+		&i.FirstAPIFamily,
+		&i.FirstAdapterRevision,
+		&i.StatusRef,
+		&i.State,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.CompletedAt,
+		&i.Reason,
+		&i.RowDigest,
+		&i.ReceiptOf,
+		&i.ReceiptID,
+		&i.DownstreamRequestID,
+		&i.ReceiptRequest,
+		&i.ResultJSON,
+		&i.ReceiptProducer,
+		&i.ResourceRevision,
+		&i.ObservedAt,
+		&i.ReceiptEffect,
+		&i.ReconciledAt,
+		&i.ReceiptDigest,
+		&i.Attempts,
+		&i.Fingerprint,
+		&i.Tombstones,
+	)
+	return i, err
+}
+
 const nextOperationKey = `-- name: NextOperationKey :one
 
 SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS operation_pk
