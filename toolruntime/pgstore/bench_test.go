@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -56,8 +55,6 @@ func BenchmarkFresh(b *testing.B) {
 			}
 			defer store.Close()
 			rt := newRuntime(b, store)
-			admin := pgtest.Open(b, address)
-			before := transactions(b, admin)
 			var next atomic.Int64
 			var all sync.WaitGroup
 			b.ResetTimer()
@@ -73,18 +70,6 @@ func BenchmarkFresh(b *testing.B) {
 			all.Wait()
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
-			after := transactions(b, admin)
-			b.ReportMetric(float64(after[0]-before[0])/float64(b.N), "commits/op")
-			b.ReportMetric(float64(after[1]-before[1])/float64(b.N), "rollbacks/op")
 		})
 	}
-}
-
-// transactions counts those that were committed and rolled back.
-func transactions(b *testing.B, db *sql.DB) (n [2]int64) {
-	b.Helper()
-	if err := db.QueryRow("SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n[0], &n[1]); err != nil {
-		b.Fatal(err)
-	}
-	return n
 }

@@ -11,7 +11,8 @@
 // [Migrate], the command "toolruntime migrate --db postgres://…", or goose.
 //
 // A transaction that meets a serialization failure, a deadlock or a lost
-// connection is repeated whole. When a connection breaks between a COMMIT and
+// connection is repeated whole. A fresh write is two statements that commit by
+// themselves, with such transactions behind them. When a connection breaks between a COMMIT and
 // its answer, the store asks the server what became of that transaction; only
 // when this cannot be found out does it return toolruntime.ErrCommitUnknown.
 package pgstore

@@ -73,8 +73,10 @@ LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_p
 -- Of two that want one scope, the second waits at the unique index for the first,
 -- and then inserts nothing. A call identity that is bound fails the statement: it
 -- has no ON CONFLICT, because an operation without its binding must not remain.
+-- The transaction binds the call first: where the same call comes both ways at
+-- once, the server may have to end one of the two, which is then repeated.
 -- What is pruned meanwhile is either still there in the statement's snapshot, or
--- has its tombstone in it; one that was not yet there is too young to be pruned.
+-- has its tombstone in it; what is inserted meanwhile is too young to be pruned.
 WITH taken AS (
     INSERT INTO operations (
         operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
@@ -111,7 +113,6 @@ WITH taken AS (
         taken.operation_pk, @event_id, @payload_json, @event_state, @lease_owner, @lease_until,
         @attempt_count, @event_created_at, @event_updated_at, @event_digest, @next_attempt_at, @lane
     FROM taken
-    RETURNING outbox.operation_pk
 ), binding AS (
     INSERT INTO call_bindings (
         tenant_id, subject_id, provider, api_family, response_id, call_id,
@@ -121,7 +122,6 @@ WITH taken AS (
         @tenant_id, @subject_id, @provider, @api_family, @response_id, @call_id,
         @fingerprint_sha256, @bound_at, @bound_ref, @binding_digest
     FROM taken
-    RETURNING call_bindings.call_id
 )
 SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS next_key
 FROM taken;
@@ -167,18 +167,15 @@ WITH held AS (
     SET state = @event_state, lease_owner = NULL, lease_until = NULL,
         updated_at = @event_updated_at, row_digest = @event_digest, next_attempt_at = @next_attempt_at
     FROM held WHERE outbox.operation_pk = held.operation_pk
-    RETURNING outbox.operation_pk
 ), tried AS (
     INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
     SELECT held.operation_pk, @attempt, @worker_id, @started_at, @ended_at, @outcome, @attempt_digest
     FROM held
     ON CONFLICT DO NOTHING
-    RETURNING attempts.operation_pk
 ), ended AS (
     UPDATE operations
     SET state = @state, updated_at = @updated_at, completed_at = @completed_at, reason = @reason, row_digest = @row_digest
     FROM held WHERE operations.operation_pk = held.operation_pk
-    RETURNING operations.operation_pk
 ), observed AS (
     INSERT INTO downstream_receipts (
         tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id,
@@ -190,7 +187,6 @@ WITH held AS (
         @downstream_request_id, @result_json, @receipt_producer, @resource_revision,
         @observed_at, @effect_revision, @committed_at, @downstream_digest
     FROM held
-    RETURNING downstream_receipts.downstream_pk
 ), accepted AS (
     INSERT INTO local_receipts (
         operation_pk, receipt_id, downstream_request_id, request_sha256, result_json,
@@ -200,6 +196,5 @@ WITH held AS (
         held.operation_pk, @receipt_id, @downstream_request_id, @request_sha256, @result_json,
         @receipt_producer, @resource_revision, @observed_at, @effect_revision, @reconciled_at, @local_digest
     FROM held
-    RETURNING local_receipts.operation_pk
 )
 SELECT held.operation_pk FROM held;

@@ -43,18 +43,15 @@ WITH held AS (
     SET state = $42, lease_owner = NULL, lease_until = NULL,
         updated_at = $43, row_digest = $44, next_attempt_at = $45
     FROM held WHERE outbox.operation_pk = held.operation_pk
-    RETURNING outbox.operation_pk
 ), tried AS (
     INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
     SELECT held.operation_pk, $4, $46, $47, $48, $49, $50
     FROM held
     ON CONFLICT DO NOTHING
-    RETURNING attempts.operation_pk
 ), ended AS (
     UPDATE operations
     SET state = $51, updated_at = $52, completed_at = $53, reason = $54, row_digest = $55
     FROM held WHERE operations.operation_pk = held.operation_pk
-    RETURNING operations.operation_pk
 ), observed AS (
     INSERT INTO downstream_receipts (
         tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id,
@@ -66,7 +63,6 @@ WITH held AS (
         $57, $58, $59, $60,
         $61, $25, $62, $63
     FROM held
-    RETURNING downstream_receipts.downstream_pk
 ), accepted AS (
     INSERT INTO local_receipts (
         operation_pk, receipt_id, downstream_request_id, request_sha256, result_json,
@@ -76,7 +72,6 @@ WITH held AS (
         held.operation_pk, $56, $57, $21, $58,
         $59, $60, $61, $25, $64, $65
     FROM held
-    RETURNING local_receipts.operation_pk
 )
 SELECT held.operation_pk FROM held
 `
@@ -464,7 +459,6 @@ WITH taken AS (
         taken.operation_pk, $32, $33, $34, $35, $36,
         $37, $38, $39, $40, $41, $42
     FROM taken
-    RETURNING outbox.operation_pk
 ), binding AS (
     INSERT INTO call_bindings (
         tenant_id, subject_id, provider, api_family, response_id, call_id,
@@ -474,7 +468,6 @@ WITH taken AS (
         $2, $3, $43, $44, $45, $46,
         $47, $48, $49, $50
     FROM taken
-    RETURNING call_bindings.call_id
 )
 SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS next_key
 FROM taken
@@ -540,8 +533,10 @@ type ReserveParams struct {
 // Of two that want one scope, the second waits at the unique index for the first,
 // and then inserts nothing. A call identity that is bound fails the statement: it
 // has no ON CONFLICT, because an operation without its binding must not remain.
+// The transaction binds the call first: where the same call comes both ways at
+// once, the server may have to end one of the two, which is then repeated.
 // What is pruned meanwhile is either still there in the statement's snapshot, or
-// has its tombstone in it; one that was not yet there is too young to be pruned.
+// has its tombstone in it; what is inserted meanwhile is too young to be pruned.
 func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) (int64, error) {
 	row := q.db.QueryRowContext(ctx, reserve,
 		arg.OperationPK,
