@@ -108,12 +108,12 @@ func withStore(ctx context.Context, path string, open func(context.Context, stri
 
 // A callReport is what dispatch and status print.
 type callReport struct {
-	Gate             scenario.Gate            `json:"gate"`
-	Code             toolresult.Code          `json:"code"`
-	Status           string                   `json:"status"`
-	Delivery         toolresult.Delivery      `json:"delivery"`
-	StatusRef        *string                  `json:"status_ref"`
-	ValidationErrors []string                 `json:"validation_errors"`
+	Gate             scenario.Gate       `json:"gate"`
+	Code             toolresult.Code     `json:"code"`
+	Status           string              `json:"status"`
+	Delivery         toolresult.Delivery `json:"delivery"`
+	StatusRef        *string             `json:"status_ref"`
+	ValidationErrors []string            `json:"validation_errors"`
 	// Ended is when the operation ended and in which attempt: before this call, if
 	// the answer is no fresh one.
 	Ended    *toolresult.Ending       `json:"ended,omitempty"`
