@@ -290,13 +290,13 @@ func TestShortcutOfAClosedEngine(t *testing.T) {
 	}
 }
 
-// counted counts the queries that return a row.
-type counted struct {
+// A queryCount counts the queries that return a row.
+type queryCount struct {
 	*sql.DB
 	queries int
 }
 
-func (c *counted) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+func (c *queryCount) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	c.queries++
 	return c.DB.QueryRowContext(ctx, query, args...)
 }
@@ -307,7 +307,7 @@ func TestLookupOfANewCall(t *testing.T) {
 	ctx := context.Background()
 	e, address := newEngine(t, Options{})
 	r := mustReserve(t, e, "a", "call-a")
-	db := &counted{DB: pgtest.Open(t, address)}
+	db := &queryCount{DB: pgtest.Open(t, address)}
 	of := func(key, call string) dbgen.LookupParams {
 		return dbgen.LookupParams{TenantID: "t", SubjectID: "s", ToolName: "tool", IdempotencyKey: key,
 			Provider: "p", APIFamily: "f", ResponseID: "r", CallID: call}
