@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const auditAttempts = `-- name: AuditAttempts :many
+const AuditAttempts = `-- name: AuditAttempts :many
 SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest FROM attempts
 WHERE operation_pk >= ?1 AND operation_pk <= ?2 ORDER BY operation_pk, attempt
 `
@@ -21,7 +21,7 @@ type AuditAttemptsParams struct {
 
 // AuditAttempts are the attempts of a range of operations.
 func (q *Queries) AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([]Attempt, error) {
-	rows, err := q.db.QueryContext(ctx, auditAttempts, arg.FromPK, arg.ToPK)
+	rows, err := q.db.QueryContext(ctx, AuditAttempts, arg.FromPK, arg.ToPK)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (q *Queries) AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([
 	return items, nil
 }
 
-const auditDownstreamReceipts = `-- name: AuditDownstreamReceipts :many
+const AuditDownstreamReceipts = `-- name: AuditDownstreamReceipts :many
 SELECT operations.operation_pk, downstream_receipts.downstream_pk, downstream_receipts.request_sha256,
     downstream_receipts.receipt_id, downstream_receipts.downstream_request_id, downstream_receipts.result_json,
     downstream_receipts.producer_revision, downstream_receipts.resource_revision, downstream_receipts.observed_at,
@@ -87,7 +87,7 @@ type AuditDownstreamReceiptsRow struct {
 // AuditDownstreamReceipts are the observed receipts of a range of operations,
 // without the scope, which is the operation's.
 func (q *Queries) AuditDownstreamReceipts(ctx context.Context, arg AuditDownstreamReceiptsParams) ([]AuditDownstreamReceiptsRow, error) {
-	rows, err := q.db.QueryContext(ctx, auditDownstreamReceipts, arg.FromPK, arg.ToPK)
+	rows, err := q.db.QueryContext(ctx, AuditDownstreamReceipts, arg.FromPK, arg.ToPK)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (q *Queries) AuditDownstreamReceipts(ctx context.Context, arg AuditDownstre
 	return items, nil
 }
 
-const auditEvents = `-- name: AuditEvents :many
+const AuditEvents = `-- name: AuditEvents :many
 SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane FROM outbox
 WHERE operation_pk >= ?1 AND operation_pk <= ?2 ORDER BY operation_pk
 `
@@ -134,7 +134,7 @@ type AuditEventsParams struct {
 
 // AuditEvents is a range of events.
 func (q *Queries) AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Outbox, error) {
-	rows, err := q.db.QueryContext(ctx, auditEvents, arg.FromPK, arg.ToPK)
+	rows, err := q.db.QueryContext(ctx, AuditEvents, arg.FromPK, arg.ToPK)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (q *Queries) AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Out
 	return items, nil
 }
 
-const auditFewRows = `-- name: AuditFewRows :one
+const AuditFewRows = `-- name: AuditFewRows :one
 SELECT CAST((SELECT COUNT(*) FROM (SELECT 1 FROM operations LIMIT CAST(?1 AS BIGINT)) AS o)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM call_bindings LIMIT CAST(?1 AS BIGINT)) AS c)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM outbox LIMIT CAST(?1 AS BIGINT)) AS e)
@@ -181,13 +181,13 @@ SELECT CAST((SELECT COUNT(*) FROM (SELECT 1 FROM operations LIMIT CAST(?1 AS BIG
 
 // AuditFewRows counts what an audit walks through, each table up to a limit.
 func (q *Queries) AuditFewRows(ctx context.Context, most int64) (int64, error) {
-	row := q.db.QueryRowContext(ctx, auditFewRows, most)
+	row := q.db.QueryRowContext(ctx, AuditFewRows, most)
 	var few int64
 	err := row.Scan(&few)
 	return few, err
 }
 
-const auditLocalReceipts = `-- name: AuditLocalReceipts :many
+const AuditLocalReceipts = `-- name: AuditLocalReceipts :many
 SELECT operation_pk, receipt_id, downstream_request_id, request_sha256, result_json, producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest FROM local_receipts
 WHERE operation_pk >= ?1 AND operation_pk <= ?2 ORDER BY operation_pk
 `
@@ -199,7 +199,7 @@ type AuditLocalReceiptsParams struct {
 
 // AuditLocalReceipts is a range of accepted receipts.
 func (q *Queries) AuditLocalReceipts(ctx context.Context, arg AuditLocalReceiptsParams) ([]LocalReceipt, error) {
-	rows, err := q.db.QueryContext(ctx, auditLocalReceipts, arg.FromPK, arg.ToPK)
+	rows, err := q.db.QueryContext(ctx, AuditLocalReceipts, arg.FromPK, arg.ToPK)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (q *Queries) AuditLocalReceipts(ctx context.Context, arg AuditLocalReceipts
 	return items, nil
 }
 
-const auditOperations = `-- name: AuditOperations :many
+const AuditOperations = `-- name: AuditOperations :many
 
 SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, CAST(COALESCE((
     SELECT call_bindings.fingerprint_sha256 FROM call_bindings
@@ -261,7 +261,7 @@ type AuditOperationsRow struct {
 // AuditOperations is a range of operations, each with what the identity of its
 // first call is bound to; ” when it is not bound.
 func (q *Queries) AuditOperations(ctx context.Context, arg AuditOperationsParams) ([]AuditOperationsRow, error) {
-	rows, err := q.db.QueryContext(ctx, auditOperations, arg.FromPK, arg.ToPK)
+	rows, err := q.db.QueryContext(ctx, AuditOperations, arg.FromPK, arg.ToPK)
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +316,7 @@ func (q *Queries) AuditOperations(ctx context.Context, arg AuditOperationsParams
 	return items, nil
 }
 
-const auditOrphanReceipts = `-- name: AuditOrphanReceipts :many
+const AuditOrphanReceipts = `-- name: AuditOrphanReceipts :many
 SELECT d.tenant_id, d.subject_id, d.tool_name, d.idempotency_key FROM (
     SELECT r.tenant_id, r.subject_id, r.tool_name, r.idempotency_key FROM downstream_receipts AS r
     WHERE (r.tenant_id, r.subject_id, r.tool_name, r.idempotency_key) > (?1, ?2, ?3, ?4)
@@ -349,7 +349,7 @@ type AuditOrphanReceiptsRow struct {
 // the scopes, of which only those without an operation are returned. Both tables
 // are walked through in one direction, along an index that has all that is asked.
 func (q *Queries) AuditOrphanReceipts(ctx context.Context, arg AuditOrphanReceiptsParams) ([]AuditOrphanReceiptsRow, error) {
-	rows, err := q.db.QueryContext(ctx, auditOrphanReceipts,
+	rows, err := q.db.QueryContext(ctx, AuditOrphanReceipts,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -382,7 +382,7 @@ func (q *Queries) AuditOrphanReceipts(ctx context.Context, arg AuditOrphanReceip
 	return items, nil
 }
 
-const auditRejectedReceipts = `-- name: AuditRejectedReceipts :many
+const AuditRejectedReceipts = `-- name: AuditRejectedReceipts :many
 SELECT operation_pk, attempt, receipt_id, downstream_request_id, result_text, producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest FROM rejected_receipts
 WHERE operation_pk >= ?1 AND operation_pk <= ?2 ORDER BY operation_pk, attempt
 `
@@ -394,7 +394,7 @@ type AuditRejectedReceiptsParams struct {
 
 // AuditRejectedReceipts are the rejected answers of a range of operations.
 func (q *Queries) AuditRejectedReceipts(ctx context.Context, arg AuditRejectedReceiptsParams) ([]RejectedReceipt, error) {
-	rows, err := q.db.QueryContext(ctx, auditRejectedReceipts, arg.FromPK, arg.ToPK)
+	rows, err := q.db.QueryContext(ctx, AuditRejectedReceipts, arg.FromPK, arg.ToPK)
 	if err != nil {
 		return nil, err
 	}
@@ -428,7 +428,7 @@ func (q *Queries) AuditRejectedReceipts(ctx context.Context, arg AuditRejectedRe
 	return items, nil
 }
 
-const auditResolutions = `-- name: AuditResolutions :many
+const AuditResolutions = `-- name: AuditResolutions :many
 SELECT operation_pk, seq, decision, actor, reason, decided_at, row_digest FROM resolutions
 WHERE operation_pk >= ?1 AND operation_pk <= ?2 ORDER BY operation_pk, seq
 `
@@ -440,7 +440,7 @@ type AuditResolutionsParams struct {
 
 // AuditResolutions are the decisions about a range of operations.
 func (q *Queries) AuditResolutions(ctx context.Context, arg AuditResolutionsParams) ([]Resolution, error) {
-	rows, err := q.db.QueryContext(ctx, auditResolutions, arg.FromPK, arg.ToPK)
+	rows, err := q.db.QueryContext(ctx, AuditResolutions, arg.FromPK, arg.ToPK)
 	if err != nil {
 		return nil, err
 	}
@@ -470,7 +470,7 @@ func (q *Queries) AuditResolutions(ctx context.Context, arg AuditResolutionsPara
 	return items, nil
 }
 
-const auditScopeAfter = `-- name: AuditScopeAfter :one
+const AuditScopeAfter = `-- name: AuditScopeAfter :one
 SELECT tenant_id, subject_id, tool_name, idempotency_key FROM downstream_receipts
 WHERE (tenant_id, subject_id, tool_name, idempotency_key) > (?1, ?2, ?3, ?4)
 ORDER BY tenant_id, subject_id, tool_name, idempotency_key
@@ -495,7 +495,7 @@ type AuditScopeAfterRow struct {
 // AuditScopeAfter returns the scope that is so many observed receipts after a
 // given one, in the order of the scopes.
 func (q *Queries) AuditScopeAfter(ctx context.Context, arg AuditScopeAfterParams) (AuditScopeAfterRow, error) {
-	row := q.db.QueryRowContext(ctx, auditScopeAfter,
+	row := q.db.QueryRowContext(ctx, AuditScopeAfter,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -512,7 +512,7 @@ func (q *Queries) AuditScopeAfter(ctx context.Context, arg AuditScopeAfterParams
 	return i, err
 }
 
-const auditTombstones = `-- name: AuditTombstones :many
+const AuditTombstones = `-- name: AuditTombstones :many
 SELECT tombstones.tenant_id, tombstones.subject_id, tombstones.tool_name, tombstones.idempotency_key, tombstones.status_ref, tombstones.state, tombstones.request_sha256, tombstones.created_at, tombstones.completed_at, tombstones.pruned_at, tombstones.row_digest, CAST((
     SELECT COUNT(*) FROM operations
     WHERE operations.tenant_id = tombstones.tenant_id AND operations.subject_id = tombstones.subject_id
@@ -535,7 +535,7 @@ type AuditTombstonesRow struct {
 // AuditTombstones is a page of tombstones after a public name, each with whether
 // its scope has an operation again.
 func (q *Queries) AuditTombstones(ctx context.Context, arg AuditTombstonesParams) ([]AuditTombstonesRow, error) {
-	rows, err := q.db.QueryContext(ctx, auditTombstones, arg.After, arg.Page)
+	rows, err := q.db.QueryContext(ctx, AuditTombstones, arg.After, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -570,7 +570,7 @@ func (q *Queries) AuditTombstones(ctx context.Context, arg AuditTombstonesParams
 	return items, nil
 }
 
-const nextAuditKey = `-- name: NextAuditKey :one
+const NextAuditKey = `-- name: NextAuditKey :one
 SELECT COUNT(k.pk) AS found, CAST(COALESCE(MIN(k.pk), 0) AS BIGINT) AS pk FROM (
     SELECT MIN(operations.operation_pk) AS pk FROM operations WHERE operations.operation_pk >= ?1
     UNION ALL SELECT MIN(outbox.operation_pk) FROM outbox WHERE outbox.operation_pk >= ?1
@@ -589,7 +589,7 @@ type NextAuditKeyRow struct {
 // NextAuditKey returns the smallest operation's key from a given one on under
 // which there is any row at all; 0 keys mean that there is none.
 func (q *Queries) NextAuditKey(ctx context.Context, fromPk int64) (NextAuditKeyRow, error) {
-	row := q.db.QueryRowContext(ctx, nextAuditKey, fromPk)
+	row := q.db.QueryRowContext(ctx, NextAuditKey, fromPk)
 	var i NextAuditKeyRow
 	err := row.Scan(&i.Found, &i.PK)
 	return i, err

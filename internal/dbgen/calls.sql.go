@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const deleteCallBinding = `-- name: DeleteCallBinding :execrows
+const DeleteCallBinding = `-- name: DeleteCallBinding :execrows
 DELETE FROM call_bindings
 WHERE call_bindings.tenant_id = ?1 AND call_bindings.subject_id = ?2
     AND call_bindings.provider = ?3 AND call_bindings.api_family = ?4
@@ -31,7 +31,7 @@ type DeleteCallBindingParams struct {
 // DeleteCallBinding removes a call identity that belongs to no operation, if it
 // is as the caller has read it.
 func (q *Queries) DeleteCallBinding(ctx context.Context, arg DeleteCallBindingParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteCallBinding,
+	result, err := q.db.ExecContext(ctx, DeleteCallBinding,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,
@@ -46,7 +46,7 @@ func (q *Queries) DeleteCallBinding(ctx context.Context, arg DeleteCallBindingPa
 	return result.RowsAffected()
 }
 
-const getCallFingerprint = `-- name: GetCallFingerprint :one
+const GetCallFingerprint = `-- name: GetCallFingerprint :one
 SELECT fingerprint_sha256 FROM call_bindings
 WHERE tenant_id = ?1 AND subject_id = ?2 AND provider = ?3
     AND api_family = ?4 AND response_id = ?5 AND call_id = ?6
@@ -63,7 +63,7 @@ type GetCallFingerprintParams struct {
 
 // GetCallFingerprint returns what a call identity is bound to.
 func (q *Queries) GetCallFingerprint(ctx context.Context, arg GetCallFingerprintParams) (string, error) {
-	row := q.db.QueryRowContext(ctx, getCallFingerprint,
+	row := q.db.QueryRowContext(ctx, GetCallFingerprint,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,
@@ -76,7 +76,7 @@ func (q *Queries) GetCallFingerprint(ctx context.Context, arg GetCallFingerprint
 	return fingerprint_sha256, err
 }
 
-const holdCallBinding = `-- name: HoldCallBinding :one
+const HoldCallBinding = `-- name: HoldCallBinding :one
 UPDATE call_bindings SET fingerprint_sha256 = fingerprint_sha256
 WHERE tenant_id = ?1 AND subject_id = ?2 AND provider = ?3
     AND api_family = ?4 AND response_id = ?5 AND call_id = ?6
@@ -95,7 +95,7 @@ type HoldCallBindingParams struct {
 // HoldCallBinding returns what a call identity is bound to, and keeps it from
 // being pruned before the end of the transaction.
 func (q *Queries) HoldCallBinding(ctx context.Context, arg HoldCallBindingParams) (string, error) {
-	row := q.db.QueryRowContext(ctx, holdCallBinding,
+	row := q.db.QueryRowContext(ctx, HoldCallBinding,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,
@@ -108,7 +108,7 @@ func (q *Queries) HoldCallBinding(ctx context.Context, arg HoldCallBindingParams
 	return fingerprint_sha256, err
 }
 
-const insertCallBinding = `-- name: InsertCallBinding :execrows
+const InsertCallBinding = `-- name: InsertCallBinding :execrows
 INSERT INTO call_bindings (
     tenant_id, subject_id, provider, api_family, response_id, call_id,
     fingerprint_sha256, created_at, status_ref, row_digest
@@ -133,7 +133,7 @@ type InsertCallBindingParams struct {
 
 // InsertCallBinding binds a call identity, unless it is bound already.
 func (q *Queries) InsertCallBinding(ctx context.Context, arg InsertCallBindingParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, insertCallBinding,
+	result, err := q.db.ExecContext(ctx, InsertCallBinding,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,
@@ -151,7 +151,7 @@ func (q *Queries) InsertCallBinding(ctx context.Context, arg InsertCallBindingPa
 	return result.RowsAffected()
 }
 
-const listCallBindingAges = `-- name: ListCallBindingAges :many
+const ListCallBindingAges = `-- name: ListCallBindingAges :many
 SELECT call_bindings.tenant_id, call_bindings.subject_id, call_bindings.provider, call_bindings.api_family, call_bindings.response_id, call_bindings.call_id, call_bindings.fingerprint_sha256, call_bindings.created_at, call_bindings.status_ref, call_bindings.row_digest, CAST(CASE
     WHEN call_bindings.created_at <= CAST(?1 AS BIGINT) AND call_bindings.status_ref <> '' AND NOT EXISTS (
         SELECT 1 FROM operations WHERE operations.status_ref = call_bindings.status_ref
@@ -194,7 +194,7 @@ type ListCallBindingAgesRow struct {
 // pruned: 1 where it is old and its operation is not there. Of one without a name
 // nobody knows which that is.
 func (q *Queries) ListCallBindingAges(ctx context.Context, arg ListCallBindingAgesParams) ([]ListCallBindingAgesRow, error) {
-	rows, err := q.db.QueryContext(ctx, listCallBindingAges,
+	rows, err := q.db.QueryContext(ctx, ListCallBindingAges,
 		arg.Before,
 		arg.TenantID,
 		arg.SubjectID,
@@ -237,7 +237,7 @@ func (q *Queries) ListCallBindingAges(ctx context.Context, arg ListCallBindingAg
 	return items, nil
 }
 
-const listCallBindings = `-- name: ListCallBindings :many
+const ListCallBindings = `-- name: ListCallBindings :many
 SELECT tenant_id, subject_id, provider, api_family, response_id, call_id, fingerprint_sha256, created_at, status_ref, row_digest FROM call_bindings
 WHERE (tenant_id, subject_id, provider, api_family, response_id, call_id)
     > (?1, ?2, ?3, ?4, ?5, ?6)
@@ -257,7 +257,7 @@ type ListCallBindingsParams struct {
 
 // ListCallBindings is a page of call identities after a given one, in key order.
 func (q *Queries) ListCallBindings(ctx context.Context, arg ListCallBindingsParams) ([]CallBinding, error) {
-	rows, err := q.db.QueryContext(ctx, listCallBindings,
+	rows, err := q.db.QueryContext(ctx, ListCallBindings,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,

@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const lockDueInLane = `-- name: LockDueInLane :many
+const LockDueInLane = `-- name: LockDueInLane :many
 SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = ?1 AND next_attempt_at <= ?2
 ORDER BY next_attempt_at, operation_pk LIMIT CAST(?3 AS BIGINT)
@@ -24,7 +24,7 @@ type LockDueInLaneParams struct {
 // LockDueInLane is ListDueInLane for a transaction that claims what it lists.
 // PostgreSQL's skips what others are claiming; here nobody else can be.
 func (q *Queries) LockDueInLane(ctx context.Context, arg LockDueInLaneParams) ([]int64, error) {
-	rows, err := q.db.QueryContext(ctx, lockDueInLane, arg.Lane, arg.Now, arg.Page)
+	rows, err := q.db.QueryContext(ctx, LockDueInLane, arg.Lane, arg.Now, arg.Page)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"database/sql"
 )
 
-const copyDownstreamReceipt = `-- name: CopyDownstreamReceipt :exec
+const CopyDownstreamReceipt = `-- name: CopyDownstreamReceipt :exec
 INSERT INTO downstream_receipts (
     downstream_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id,
     downstream_request_id, result_json, producer_revision, resource_revision,
@@ -42,7 +42,7 @@ type CopyDownstreamReceiptParams struct {
 
 // CopyDownstreamReceipt inserts a receipt of another ledger under its key there.
 func (q *Queries) CopyDownstreamReceipt(ctx context.Context, arg CopyDownstreamReceiptParams) error {
-	_, err := q.db.ExecContext(ctx, copyDownstreamReceipt,
+	_, err := q.db.ExecContext(ctx, CopyDownstreamReceipt,
 		arg.DownstreamPK,
 		arg.TenantID,
 		arg.SubjectID,
@@ -62,7 +62,7 @@ func (q *Queries) CopyDownstreamReceipt(ctx context.Context, arg CopyDownstreamR
 	return err
 }
 
-const copyOperation = `-- name: CopyOperation :exec
+const CopyOperation = `-- name: CopyOperation :exec
 INSERT INTO operations (
     operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
     input_schema_revision, output_schema_revision, effect_revision, handler_revision,
@@ -117,7 +117,7 @@ type CopyOperationParams struct {
 // CopyOperation inserts an operation of another ledger under its key there,
 // which its event's payload binds.
 func (q *Queries) CopyOperation(ctx context.Context, arg CopyOperationParams) error {
-	_, err := q.db.ExecContext(ctx, copyOperation,
+	_, err := q.db.ExecContext(ctx, CopyOperation,
 		arg.OperationPK,
 		arg.TenantID,
 		arg.SubjectID,

@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const countRows = `-- name: CountRows :one
+const CountRows = `-- name: CountRows :one
 SELECT
     CAST((SELECT COUNT(*) FROM call_bindings) AS BIGINT) AS call_bindings,
     CAST((SELECT COUNT(*) FROM operations) AS BIGINT) AS operations,
@@ -28,7 +28,7 @@ type CountRowsRow struct {
 
 // CountRows counts the five tables of the contract.
 func (q *Queries) CountRows(ctx context.Context) (CountRowsRow, error) {
-	row := q.db.QueryRowContext(ctx, countRows)
+	row := q.db.QueryRowContext(ctx, CountRows)
 	var i CountRowsRow
 	err := row.Scan(
 		&i.CallBindings,
@@ -40,7 +40,7 @@ func (q *Queries) CountRows(ctx context.Context) (CountRowsRow, error) {
 	return i, err
 }
 
-const insertMetadata = `-- name: InsertMetadata :execrows
+const InsertMetadata = `-- name: InsertMetadata :execrows
 INSERT INTO runtime_metadata (metadata_key, metadata_value)
 VALUES (?1, ?2) ON CONFLICT DO NOTHING
 `
@@ -52,20 +52,20 @@ type InsertMetadataParams struct {
 
 // InsertMetadata adds an entry, unless it is there.
 func (q *Queries) InsertMetadata(ctx context.Context, arg InsertMetadataParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, insertMetadata, arg.MetadataKey, arg.MetadataValue)
+	result, err := q.db.ExecContext(ctx, InsertMetadata, arg.MetadataKey, arg.MetadataValue)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const listMetadata = `-- name: ListMetadata :many
+const ListMetadata = `-- name: ListMetadata :many
 SELECT metadata_key, metadata_value FROM runtime_metadata ORDER BY metadata_key
 `
 
 // ListMetadata returns what the ledger says of itself.
 func (q *Queries) ListMetadata(ctx context.Context) ([]RuntimeMetadatum, error) {
-	rows, err := q.db.QueryContext(ctx, listMetadata)
+	rows, err := q.db.QueryContext(ctx, ListMetadata)
 	if err != nil {
 		return nil, err
 	}

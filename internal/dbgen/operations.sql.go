@@ -10,7 +10,7 @@ import (
 	"database/sql"
 )
 
-const getClaimed = `-- name: GetClaimed :one
+const GetClaimed = `-- name: GetClaimed :one
 SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, outbox.operation_pk, outbox.event_id, outbox.payload_json, outbox.state, outbox.lease_owner, outbox.lease_until, outbox.attempt_count, outbox.created_at, outbox.updated_at, outbox.row_digest, outbox.next_attempt_at, outbox.lane
 FROM operations JOIN outbox ON outbox.operation_pk = operations.operation_pk
 WHERE operations.operation_pk = CAST(?1 AS BIGINT)
@@ -23,7 +23,7 @@ type GetClaimedRow struct {
 
 // GetClaimed returns an operation with its event.
 func (q *Queries) GetClaimed(ctx context.Context, operationPk int64) (GetClaimedRow, error) {
-	row := q.db.QueryRowContext(ctx, getClaimed, operationPk)
+	row := q.db.QueryRowContext(ctx, GetClaimed, operationPk)
 	var i GetClaimedRow
 	err := row.Scan(
 		&i.Operation.OperationPK,
@@ -73,13 +73,13 @@ func (q *Queries) GetClaimed(ctx context.Context, operationPk int64) (GetClaimed
 	return i, err
 }
 
-const getOperation = `-- name: GetOperation :one
+const GetOperation = `-- name: GetOperation :one
 SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE operation_pk = ?1
 `
 
 // GetOperation returns an operation by its key.
 func (q *Queries) GetOperation(ctx context.Context, operationPk int64) (Operation, error) {
-	row := q.db.QueryRowContext(ctx, getOperation, operationPk)
+	row := q.db.QueryRowContext(ctx, GetOperation, operationPk)
 	var i Operation
 	err := row.Scan(
 		&i.OperationPK,
@@ -117,13 +117,13 @@ func (q *Queries) GetOperation(ctx context.Context, operationPk int64) (Operatio
 	return i, err
 }
 
-const getOperationByRef = `-- name: GetOperationByRef :one
+const GetOperationByRef = `-- name: GetOperationByRef :one
 SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE status_ref = ?1
 `
 
 // GetOperationByRef returns the operation of a public name.
 func (q *Queries) GetOperationByRef(ctx context.Context, statusRef string) (Operation, error) {
-	row := q.db.QueryRowContext(ctx, getOperationByRef, statusRef)
+	row := q.db.QueryRowContext(ctx, GetOperationByRef, statusRef)
 	var i Operation
 	err := row.Scan(
 		&i.OperationPK,
@@ -161,7 +161,7 @@ func (q *Queries) GetOperationByRef(ctx context.Context, statusRef string) (Oper
 	return i, err
 }
 
-const getOperationByScope = `-- name: GetOperationByScope :one
+const GetOperationByScope = `-- name: GetOperationByScope :one
 SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations
 WHERE tenant_id = ?1 AND subject_id = ?2
     AND tool_name = ?3 AND idempotency_key = ?4
@@ -176,7 +176,7 @@ type GetOperationByScopeParams struct {
 
 // GetOperationByScope returns the operation that holds a scope.
 func (q *Queries) GetOperationByScope(ctx context.Context, arg GetOperationByScopeParams) (Operation, error) {
-	row := q.db.QueryRowContext(ctx, getOperationByScope,
+	row := q.db.QueryRowContext(ctx, GetOperationByScope,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -219,7 +219,7 @@ func (q *Queries) GetOperationByScope(ctx context.Context, arg GetOperationBySco
 	return i, err
 }
 
-const insertOperation = `-- name: InsertOperation :one
+const InsertOperation = `-- name: InsertOperation :one
 INSERT INTO operations (
     tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
     input_schema_revision, output_schema_revision, effect_revision, handler_revision,
@@ -286,7 +286,7 @@ type InsertOperationParams struct {
 // because PostgreSQL inserts in the place of one that has been pruned since the
 // snapshot was taken, in which its tombstone is not to be seen.
 func (q *Queries) InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error) {
-	row := q.db.QueryRowContext(ctx, insertOperation,
+	row := q.db.QueryRowContext(ctx, InsertOperation,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -323,7 +323,7 @@ func (q *Queries) InsertOperation(ctx context.Context, arg InsertOperationParams
 	return operation_pk, err
 }
 
-const listOperations = `-- name: ListOperations :many
+const ListOperations = `-- name: ListOperations :many
 SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE operation_pk > ?1
 ORDER BY operation_pk LIMIT CAST(?2 AS BIGINT)
 `
@@ -335,7 +335,7 @@ type ListOperationsParams struct {
 
 // ListOperations is a page of operations after a key.
 func (q *Queries) ListOperations(ctx context.Context, arg ListOperationsParams) ([]Operation, error) {
-	rows, err := q.db.QueryContext(ctx, listOperations, arg.AfterPK, arg.Page)
+	rows, err := q.db.QueryContext(ctx, ListOperations, arg.AfterPK, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -389,7 +389,7 @@ func (q *Queries) ListOperations(ctx context.Context, arg ListOperationsParams) 
 	return items, nil
 }
 
-const lookup = `-- name: Lookup :one
+const Lookup = `-- name: Lookup :one
 SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
@@ -439,7 +439,7 @@ type LookupRow struct {
 // Lookup returns the operation that holds a scope with the receipt that answers it
 // and the number of its last attempt, and what a call identity is bound to, if it is.
 func (q *Queries) Lookup(ctx context.Context, arg LookupParams) (LookupRow, error) {
-	row := q.db.QueryRowContext(ctx, lookup,
+	row := q.db.QueryRowContext(ctx, Lookup,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,
@@ -499,7 +499,7 @@ func (q *Queries) Lookup(ctx context.Context, arg LookupParams) (LookupRow, erro
 	return i, err
 }
 
-const lookupFree = `-- name: LookupFree :one
+const LookupFree = `-- name: LookupFree :one
 SELECT
     CAST((
         SELECT COUNT(*) FROM tombstones
@@ -533,7 +533,7 @@ type LookupFreeRow struct {
 // LookupFree returns, for a scope that no operation holds, whether it has a
 // tombstone, and what a call identity is bound to, if it is.
 func (q *Queries) LookupFree(ctx context.Context, arg LookupFreeParams) (LookupFreeRow, error) {
-	row := q.db.QueryRowContext(ctx, lookupFree,
+	row := q.db.QueryRowContext(ctx, LookupFree,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -548,7 +548,7 @@ func (q *Queries) LookupFree(ctx context.Context, arg LookupFreeParams) (LookupF
 	return i, err
 }
 
-const moveOperation = `-- name: MoveOperation :execrows
+const MoveOperation = `-- name: MoveOperation :execrows
 UPDATE operations
 SET state = ?1, updated_at = ?2, completed_at = ?3,
     reason = ?4, row_digest = ?5
@@ -611,7 +611,7 @@ type MoveOperationParams struct {
 // caller has read: nothing that was changed past the runtime is overwritten. What
 // has ended is never moved.
 func (q *Queries) MoveOperation(ctx context.Context, arg MoveOperationParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, moveOperation,
+	result, err := q.db.ExecContext(ctx, MoveOperation,
 		arg.State,
 		arg.UpdatedAt,
 		arg.CompletedAt,

@@ -10,13 +10,13 @@ import (
 	"database/sql"
 )
 
-const getEvent = `-- name: GetEvent :one
+const GetEvent = `-- name: GetEvent :one
 SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane FROM outbox WHERE operation_pk = ?1
 `
 
 // GetEvent returns an operation's event.
 func (q *Queries) GetEvent(ctx context.Context, operationPk int64) (Outbox, error) {
-	row := q.db.QueryRowContext(ctx, getEvent, operationPk)
+	row := q.db.QueryRowContext(ctx, GetEvent, operationPk)
 	var i Outbox
 	err := row.Scan(
 		&i.OperationPK,
@@ -35,7 +35,7 @@ func (q *Queries) GetEvent(ctx context.Context, operationPk int64) (Outbox, erro
 	return i, err
 }
 
-const insertAttempt = `-- name: InsertAttempt :execrows
+const InsertAttempt = `-- name: InsertAttempt :execrows
 INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT DO NOTHING
@@ -53,7 +53,7 @@ type InsertAttemptParams struct {
 
 // InsertAttempt records how an attempt has ended, unless that is known.
 func (q *Queries) InsertAttempt(ctx context.Context, arg InsertAttemptParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, insertAttempt,
+	result, err := q.db.ExecContext(ctx, InsertAttempt,
 		arg.OperationPK,
 		arg.Attempt,
 		arg.WorkerID,
@@ -68,7 +68,7 @@ func (q *Queries) InsertAttempt(ctx context.Context, arg InsertAttemptParams) (i
 	return result.RowsAffected()
 }
 
-const insertEvent = `-- name: InsertEvent :exec
+const InsertEvent = `-- name: InsertEvent :exec
 INSERT INTO outbox (
     operation_pk, event_id, payload_json, state, lease_owner, lease_until,
     attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
@@ -95,7 +95,7 @@ type InsertEventParams struct {
 
 // InsertEvent puts an operation's event into the outbox.
 func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error {
-	_, err := q.db.ExecContext(ctx, insertEvent,
+	_, err := q.db.ExecContext(ctx, InsertEvent,
 		arg.OperationPK,
 		arg.EventID,
 		arg.PayloadJSON,
@@ -112,13 +112,13 @@ func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error 
 	return err
 }
 
-const listAttempts = `-- name: ListAttempts :many
+const ListAttempts = `-- name: ListAttempts :many
 SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest FROM attempts WHERE operation_pk = ?1 ORDER BY attempt
 `
 
 // ListAttempts returns an operation's attempts that have ended, in order.
 func (q *Queries) ListAttempts(ctx context.Context, operationPk int64) ([]Attempt, error) {
-	rows, err := q.db.QueryContext(ctx, listAttempts, operationPk)
+	rows, err := q.db.QueryContext(ctx, ListAttempts, operationPk)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (q *Queries) ListAttempts(ctx context.Context, operationPk int64) ([]Attemp
 	return items, nil
 }
 
-const listDueInLane = `-- name: ListDueInLane :many
+const ListDueInLane = `-- name: ListDueInLane :many
 SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = ?1 AND next_attempt_at <= ?2
 ORDER BY next_attempt_at, operation_pk LIMIT CAST(?3 AS BIGINT)
@@ -163,7 +163,7 @@ type ListDueInLaneParams struct {
 // ListDueInLane lists the operations of a lane that may be claimed, the one that
 // has waited longest first.
 func (q *Queries) ListDueInLane(ctx context.Context, arg ListDueInLaneParams) ([]int64, error) {
-	rows, err := q.db.QueryContext(ctx, listDueInLane, arg.Lane, arg.Now, arg.Page)
+	rows, err := q.db.QueryContext(ctx, ListDueInLane, arg.Lane, arg.Now, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (q *Queries) ListDueInLane(ctx context.Context, arg ListDueInLaneParams) ([
 	return items, nil
 }
 
-const moveEvent = `-- name: MoveEvent :execrows
+const MoveEvent = `-- name: MoveEvent :execrows
 UPDATE outbox
 SET state = ?1, lease_owner = ?2, lease_until = ?3,
     attempt_count = ?4, updated_at = ?5, row_digest = ?6,
@@ -222,7 +222,7 @@ type MoveEventParams struct {
 // MoveEvent changes an event, if every column is still what the caller has read,
 // the fence (attempt_count) among them.
 func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, moveEvent,
+	result, err := q.db.ExecContext(ctx, MoveEvent,
 		arg.State,
 		arg.LeaseOwner,
 		arg.LeaseUntil,
@@ -249,7 +249,7 @@ func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, er
 	return result.RowsAffected()
 }
 
-const nextLane = `-- name: NextLane :one
+const NextLane = `-- name: NextLane :one
 SELECT lane FROM outbox
 WHERE state IN ('pending', 'processing') AND lane > ?1
 ORDER BY lane LIMIT 1
@@ -257,7 +257,7 @@ ORDER BY lane LIMIT 1
 
 // NextLane returns the lane after a given one that has open events.
 func (q *Queries) NextLane(ctx context.Context, after string) (string, error) {
-	row := q.db.QueryRowContext(ctx, nextLane, after)
+	row := q.db.QueryRowContext(ctx, NextLane, after)
 	var lane string
 	err := row.Scan(&lane)
 	return lane, err

@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const getDownstreamReceipt = `-- name: GetDownstreamReceipt :one
+const GetDownstreamReceipt = `-- name: GetDownstreamReceipt :one
 SELECT downstream_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id, downstream_request_id, result_json, producer_revision, resource_revision, observed_at, effect_revision, committed_at, row_digest FROM downstream_receipts
 WHERE tenant_id = ?1 AND subject_id = ?2
     AND tool_name = ?3 AND idempotency_key = ?4
@@ -24,7 +24,7 @@ type GetDownstreamReceiptParams struct {
 
 // GetDownstreamReceipt returns the receipt that was observed for a scope.
 func (q *Queries) GetDownstreamReceipt(ctx context.Context, arg GetDownstreamReceiptParams) (DownstreamReceipt, error) {
-	row := q.db.QueryRowContext(ctx, getDownstreamReceipt,
+	row := q.db.QueryRowContext(ctx, GetDownstreamReceipt,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -51,13 +51,13 @@ func (q *Queries) GetDownstreamReceipt(ctx context.Context, arg GetDownstreamRec
 	return i, err
 }
 
-const getLocalReceipt = `-- name: GetLocalReceipt :one
+const GetLocalReceipt = `-- name: GetLocalReceipt :one
 SELECT operation_pk, receipt_id, downstream_request_id, request_sha256, result_json, producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest FROM local_receipts WHERE operation_pk = ?1
 `
 
 // GetLocalReceipt returns the receipt that was accepted for an operation.
 func (q *Queries) GetLocalReceipt(ctx context.Context, operationPk int64) (LocalReceipt, error) {
-	row := q.db.QueryRowContext(ctx, getLocalReceipt, operationPk)
+	row := q.db.QueryRowContext(ctx, GetLocalReceipt, operationPk)
 	var i LocalReceipt
 	err := row.Scan(
 		&i.OperationPK,
@@ -75,7 +75,7 @@ func (q *Queries) GetLocalReceipt(ctx context.Context, operationPk int64) (Local
 	return i, err
 }
 
-const insertDownstreamReceipt = `-- name: InsertDownstreamReceipt :execrows
+const InsertDownstreamReceipt = `-- name: InsertDownstreamReceipt :execrows
 INSERT INTO downstream_receipts (
     tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id,
     downstream_request_id, result_json, producer_revision, resource_revision,
@@ -106,7 +106,7 @@ type InsertDownstreamReceiptParams struct {
 
 // InsertDownstreamReceipt records a receipt as observed, unless the scope has one.
 func (q *Queries) InsertDownstreamReceipt(ctx context.Context, arg InsertDownstreamReceiptParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, insertDownstreamReceipt,
+	result, err := q.db.ExecContext(ctx, InsertDownstreamReceipt,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -128,7 +128,7 @@ func (q *Queries) InsertDownstreamReceipt(ctx context.Context, arg InsertDownstr
 	return result.RowsAffected()
 }
 
-const insertLocalReceipt = `-- name: InsertLocalReceipt :execrows
+const InsertLocalReceipt = `-- name: InsertLocalReceipt :execrows
 INSERT INTO local_receipts (
     operation_pk, receipt_id, downstream_request_id, request_sha256, result_json,
     producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
@@ -154,7 +154,7 @@ type InsertLocalReceiptParams struct {
 
 // InsertLocalReceipt accepts a receipt, unless the operation has one.
 func (q *Queries) InsertLocalReceipt(ctx context.Context, arg InsertLocalReceiptParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, insertLocalReceipt,
+	result, err := q.db.ExecContext(ctx, InsertLocalReceipt,
 		arg.OperationPK,
 		arg.ReceiptID,
 		arg.DownstreamRequestID,
@@ -173,7 +173,7 @@ func (q *Queries) InsertLocalReceipt(ctx context.Context, arg InsertLocalReceipt
 	return result.RowsAffected()
 }
 
-const insertRejectedReceipt = `-- name: InsertRejectedReceipt :execrows
+const InsertRejectedReceipt = `-- name: InsertRejectedReceipt :execrows
 INSERT INTO rejected_receipts (
     operation_pk, attempt, receipt_id, downstream_request_id, result_text,
     producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest
@@ -200,7 +200,7 @@ type InsertRejectedReceiptParams struct {
 // InsertRejectedReceipt keeps an attempt's answer that was not accepted, unless it
 // is kept already.
 func (q *Queries) InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, insertRejectedReceipt,
+	result, err := q.db.ExecContext(ctx, InsertRejectedReceipt,
 		arg.OperationPK,
 		arg.Attempt,
 		arg.ReceiptID,
@@ -219,7 +219,7 @@ func (q *Queries) InsertRejectedReceipt(ctx context.Context, arg InsertRejectedR
 	return result.RowsAffected()
 }
 
-const listDownstreamReceipts = `-- name: ListDownstreamReceipts :many
+const ListDownstreamReceipts = `-- name: ListDownstreamReceipts :many
 SELECT downstream_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, receipt_id, downstream_request_id, result_json, producer_revision, resource_revision, observed_at, effect_revision, committed_at, row_digest FROM downstream_receipts WHERE downstream_pk > ?1
 ORDER BY downstream_pk LIMIT CAST(?2 AS BIGINT)
 `
@@ -231,7 +231,7 @@ type ListDownstreamReceiptsParams struct {
 
 // ListDownstreamReceipts is a page of observed receipts after a key.
 func (q *Queries) ListDownstreamReceipts(ctx context.Context, arg ListDownstreamReceiptsParams) ([]DownstreamReceipt, error) {
-	rows, err := q.db.QueryContext(ctx, listDownstreamReceipts, arg.AfterPK, arg.Page)
+	rows, err := q.db.QueryContext(ctx, ListDownstreamReceipts, arg.AfterPK, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -269,13 +269,13 @@ func (q *Queries) ListDownstreamReceipts(ctx context.Context, arg ListDownstream
 	return items, nil
 }
 
-const listRejectedReceipts = `-- name: ListRejectedReceipts :many
+const ListRejectedReceipts = `-- name: ListRejectedReceipts :many
 SELECT operation_pk, attempt, receipt_id, downstream_request_id, result_text, producer_revision, resource_revision, observed_at, violation, recorded_at, row_digest FROM rejected_receipts WHERE operation_pk = ?1 ORDER BY attempt
 `
 
 // ListRejectedReceipts returns the answers to an operation that were not accepted.
 func (q *Queries) ListRejectedReceipts(ctx context.Context, operationPk int64) ([]RejectedReceipt, error) {
-	rows, err := q.db.QueryContext(ctx, listRejectedReceipts, operationPk)
+	rows, err := q.db.QueryContext(ctx, ListRejectedReceipts, operationPk)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const countInReview = `-- name: CountInReview :many
+const CountInReview = `-- name: CountInReview :many
 SELECT tool_name, reason, COUNT(*) AS operations, CAST(MIN(updated_at) AS BIGINT) AS oldest
 FROM operations WHERE state = 'in_review' GROUP BY tool_name, reason ORDER BY tool_name, reason
 `
@@ -23,7 +23,7 @@ type CountInReviewRow struct {
 
 // CountInReview counts what waits for a person, by tool and reason.
 func (q *Queries) CountInReview(ctx context.Context) ([]CountInReviewRow, error) {
-	rows, err := q.db.QueryContext(ctx, countInReview)
+	rows, err := q.db.QueryContext(ctx, CountInReview)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (q *Queries) CountInReview(ctx context.Context) ([]CountInReviewRow, error)
 	return items, nil
 }
 
-const countLostAttempts = `-- name: CountLostAttempts :many
+const CountLostAttempts = `-- name: CountLostAttempts :many
 SELECT CAST(COALESCE((
         SELECT tool_name FROM operations WHERE operations.operation_pk = attempts.operation_pk
     ), '') AS TEXT) AS tool_name,
@@ -66,7 +66,7 @@ type CountLostAttemptsRow struct {
 // CountLostAttempts counts the attempts whose lease ran out without a word, by
 // tool.
 func (q *Queries) CountLostAttempts(ctx context.Context) ([]CountLostAttemptsRow, error) {
-	rows, err := q.db.QueryContext(ctx, countLostAttempts)
+	rows, err := q.db.QueryContext(ctx, CountLostAttempts)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (q *Queries) CountLostAttempts(ctx context.Context) ([]CountLostAttemptsRow
 	return items, nil
 }
 
-const countOpenEvents = `-- name: CountOpenEvents :many
+const CountOpenEvents = `-- name: CountOpenEvents :many
 SELECT lane, state, COUNT(*) AS events, CAST(MIN(created_at) AS BIGINT) AS oldest,
     CAST(SUM(attempt_count) AS BIGINT) AS attempts,
     CAST(SUM(CASE
@@ -111,7 +111,7 @@ type CountOpenEventsRow struct {
 // CountOpenEvents counts what is not done, by lane and state: events, how often
 // they were attempted, and of how many the lease has run out without a word.
 func (q *Queries) CountOpenEvents(ctx context.Context, now int64) ([]CountOpenEventsRow, error) {
-	rows, err := q.db.QueryContext(ctx, countOpenEvents, now)
+	rows, err := q.db.QueryContext(ctx, CountOpenEvents, now)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (q *Queries) CountOpenEvents(ctx context.Context, now int64) ([]CountOpenEv
 	return items, nil
 }
 
-const insertResolution = `-- name: InsertResolution :exec
+const InsertResolution = `-- name: InsertResolution :exec
 INSERT INTO resolutions (operation_pk, seq, decision, actor, reason, decided_at, row_digest)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 `
@@ -157,7 +157,7 @@ type InsertResolutionParams struct {
 
 // InsertResolution records what a person has decided.
 func (q *Queries) InsertResolution(ctx context.Context, arg InsertResolutionParams) error {
-	_, err := q.db.ExecContext(ctx, insertResolution,
+	_, err := q.db.ExecContext(ctx, InsertResolution,
 		arg.OperationPK,
 		arg.Seq,
 		arg.Decision,
@@ -169,7 +169,7 @@ func (q *Queries) InsertResolution(ctx context.Context, arg InsertResolutionPara
 	return err
 }
 
-const listInReview = `-- name: ListInReview :many
+const ListInReview = `-- name: ListInReview :many
 SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE state = 'in_review' AND operation_pk > ?1
 ORDER BY operation_pk LIMIT CAST(?2 AS BIGINT)
 `
@@ -181,7 +181,7 @@ type ListInReviewParams struct {
 
 // ListInReview is a page of operations after a key that wait for a person.
 func (q *Queries) ListInReview(ctx context.Context, arg ListInReviewParams) ([]Operation, error) {
-	rows, err := q.db.QueryContext(ctx, listInReview, arg.AfterPK, arg.Page)
+	rows, err := q.db.QueryContext(ctx, ListInReview, arg.AfterPK, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -235,13 +235,13 @@ func (q *Queries) ListInReview(ctx context.Context, arg ListInReviewParams) ([]O
 	return items, nil
 }
 
-const listPausedTools = `-- name: ListPausedTools :many
+const ListPausedTools = `-- name: ListPausedTools :many
 SELECT tool_name, actor, reason, paused_at, row_digest FROM paused_tools ORDER BY tool_name
 `
 
 // ListPausedTools returns the tools that workers leave alone.
 func (q *Queries) ListPausedTools(ctx context.Context) ([]PausedTool, error) {
-	rows, err := q.db.QueryContext(ctx, listPausedTools)
+	rows, err := q.db.QueryContext(ctx, ListPausedTools)
 	if err != nil {
 		return nil, err
 	}
@@ -269,13 +269,13 @@ func (q *Queries) ListPausedTools(ctx context.Context) ([]PausedTool, error) {
 	return items, nil
 }
 
-const listResolutions = `-- name: ListResolutions :many
+const ListResolutions = `-- name: ListResolutions :many
 SELECT operation_pk, seq, decision, actor, reason, decided_at, row_digest FROM resolutions WHERE operation_pk = ?1 ORDER BY seq
 `
 
 // ListResolutions returns what was decided about an operation, in order.
 func (q *Queries) ListResolutions(ctx context.Context, operationPk int64) ([]Resolution, error) {
-	rows, err := q.db.QueryContext(ctx, listResolutions, operationPk)
+	rows, err := q.db.QueryContext(ctx, ListResolutions, operationPk)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +305,7 @@ func (q *Queries) ListResolutions(ctx context.Context, operationPk int64) ([]Res
 	return items, nil
 }
 
-const pauseTool = `-- name: PauseTool :execrows
+const PauseTool = `-- name: PauseTool :execrows
 INSERT INTO paused_tools (tool_name, actor, reason, paused_at, row_digest)
 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING
 `
@@ -320,7 +320,7 @@ type PauseToolParams struct {
 
 // PauseTool takes a tool away from the workers, unless it is.
 func (q *Queries) PauseTool(ctx context.Context, arg PauseToolParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, pauseTool,
+	result, err := q.db.ExecContext(ctx, PauseTool,
 		arg.ToolName,
 		arg.Actor,
 		arg.Reason,
@@ -333,13 +333,13 @@ func (q *Queries) PauseTool(ctx context.Context, arg PauseToolParams) (int64, er
 	return result.RowsAffected()
 }
 
-const resumeTool = `-- name: ResumeTool :execrows
+const ResumeTool = `-- name: ResumeTool :execrows
 DELETE FROM paused_tools WHERE tool_name = ?1
 `
 
 // ResumeTool gives a tool back to the workers.
 func (q *Queries) ResumeTool(ctx context.Context, toolName string) (int64, error) {
-	result, err := q.db.ExecContext(ctx, resumeTool, toolName)
+	result, err := q.db.ExecContext(ctx, ResumeTool, toolName)
 	if err != nil {
 		return 0, err
 	}

@@ -10,20 +10,20 @@ import (
 	"database/sql"
 )
 
-const deleteAttempts = `-- name: DeleteAttempts :execrows
+const DeleteAttempts = `-- name: DeleteAttempts :execrows
 DELETE FROM attempts WHERE operation_pk = ?1
 `
 
 // DeleteAttempts removes the attempts of an operation that is pruned.
 func (q *Queries) DeleteAttempts(ctx context.Context, operationPk int64) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteAttempts, operationPk)
+	result, err := q.db.ExecContext(ctx, DeleteAttempts, operationPk)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const deleteDownstreamReceipt = `-- name: DeleteDownstreamReceipt :execrows
+const DeleteDownstreamReceipt = `-- name: DeleteDownstreamReceipt :execrows
 DELETE FROM downstream_receipts
 WHERE tenant_id = ?1 AND subject_id = ?2
     AND tool_name = ?3 AND idempotency_key = ?4
@@ -38,7 +38,7 @@ type DeleteDownstreamReceiptParams struct {
 
 // DeleteDownstreamReceipt removes the observed receipt of an operation that is pruned.
 func (q *Queries) DeleteDownstreamReceipt(ctx context.Context, arg DeleteDownstreamReceiptParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteDownstreamReceipt,
+	result, err := q.db.ExecContext(ctx, DeleteDownstreamReceipt,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -50,7 +50,7 @@ func (q *Queries) DeleteDownstreamReceipt(ctx context.Context, arg DeleteDownstr
 	return result.RowsAffected()
 }
 
-const deleteEvent = `-- name: DeleteEvent :execrows
+const DeleteEvent = `-- name: DeleteEvent :execrows
 DELETE FROM outbox WHERE operation_pk = ?1 AND row_digest = ?2
 `
 
@@ -62,27 +62,27 @@ type DeleteEventParams struct {
 // DeleteEvent removes the event of an operation that is pruned, if it is as the
 // caller has read it.
 func (q *Queries) DeleteEvent(ctx context.Context, arg DeleteEventParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteEvent, arg.OperationPK, arg.RowDigest)
+	result, err := q.db.ExecContext(ctx, DeleteEvent, arg.OperationPK, arg.RowDigest)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const deleteLocalReceipt = `-- name: DeleteLocalReceipt :execrows
+const DeleteLocalReceipt = `-- name: DeleteLocalReceipt :execrows
 DELETE FROM local_receipts WHERE operation_pk = ?1
 `
 
 // DeleteLocalReceipt removes the accepted receipt of an operation that is pruned.
 func (q *Queries) DeleteLocalReceipt(ctx context.Context, operationPk int64) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteLocalReceipt, operationPk)
+	result, err := q.db.ExecContext(ctx, DeleteLocalReceipt, operationPk)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const deleteOperation = `-- name: DeleteOperation :execrows
+const DeleteOperation = `-- name: DeleteOperation :execrows
 DELETE FROM operations
 WHERE operations.operation_pk = ?1 AND operations.state = ?2 AND operations.row_digest = ?3
     AND operations.state IN ('succeeded', 'failed')
@@ -98,46 +98,46 @@ type DeleteOperationParams struct {
 // DeleteOperation removes an operation that has ended, if it is as the caller has
 // read it. The newest one stays: SQLite would give its key to the next.
 func (q *Queries) DeleteOperation(ctx context.Context, arg DeleteOperationParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteOperation, arg.OperationPK, arg.State, arg.RowDigest)
+	result, err := q.db.ExecContext(ctx, DeleteOperation, arg.OperationPK, arg.State, arg.RowDigest)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const deleteRejectedReceipts = `-- name: DeleteRejectedReceipts :execrows
+const DeleteRejectedReceipts = `-- name: DeleteRejectedReceipts :execrows
 DELETE FROM rejected_receipts WHERE operation_pk = ?1
 `
 
 // DeleteRejectedReceipts removes the rejected answers to an operation that is pruned.
 func (q *Queries) DeleteRejectedReceipts(ctx context.Context, operationPk int64) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteRejectedReceipts, operationPk)
+	result, err := q.db.ExecContext(ctx, DeleteRejectedReceipts, operationPk)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const deleteResolutions = `-- name: DeleteResolutions :execrows
+const DeleteResolutions = `-- name: DeleteResolutions :execrows
 DELETE FROM resolutions WHERE operation_pk = ?1
 `
 
 // DeleteResolutions removes the decisions on an operation that is pruned.
 func (q *Queries) DeleteResolutions(ctx context.Context, operationPk int64) (int64, error) {
-	result, err := q.db.ExecContext(ctx, deleteResolutions, operationPk)
+	result, err := q.db.ExecContext(ctx, DeleteResolutions, operationPk)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-const getTombstoneByRef = `-- name: GetTombstoneByRef :one
+const GetTombstoneByRef = `-- name: GetTombstoneByRef :one
 SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest FROM tombstones WHERE status_ref = ?1
 `
 
 // GetTombstoneByRef returns the tombstone of a public name.
 func (q *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (Tombstone, error) {
-	row := q.db.QueryRowContext(ctx, getTombstoneByRef, statusRef)
+	row := q.db.QueryRowContext(ctx, GetTombstoneByRef, statusRef)
 	var i Tombstone
 	err := row.Scan(
 		&i.TenantID,
@@ -155,7 +155,7 @@ func (q *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (Tomb
 	return i, err
 }
 
-const insertTombstone = `-- name: InsertTombstone :execrows
+const InsertTombstone = `-- name: InsertTombstone :execrows
 INSERT INTO tombstones (
     tenant_id, subject_id, tool_name, idempotency_key, status_ref, state,
     request_sha256, created_at, completed_at, pruned_at, row_digest
@@ -181,7 +181,7 @@ type InsertTombstoneParams struct {
 
 // InsertTombstone takes a scope for good, unless it has a tombstone.
 func (q *Queries) InsertTombstone(ctx context.Context, arg InsertTombstoneParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, insertTombstone,
+	result, err := q.db.ExecContext(ctx, InsertTombstone,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
@@ -200,7 +200,7 @@ func (q *Queries) InsertTombstone(ctx context.Context, arg InsertTombstoneParams
 	return result.RowsAffected()
 }
 
-const listAges = `-- name: ListAges :many
+const ListAges = `-- name: ListAges :many
 SELECT operation_pk, tool_name, state, created_at, completed_at FROM operations
 WHERE operation_pk > ?1 ORDER BY operation_pk LIMIT CAST(?2 AS BIGINT)
 `
@@ -220,7 +220,7 @@ type ListAgesRow struct {
 
 // ListAges is a page of what says whether an operation may be pruned.
 func (q *Queries) ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesRow, error) {
-	rows, err := q.db.QueryContext(ctx, listAges, arg.AfterPK, arg.Page)
+	rows, err := q.db.QueryContext(ctx, ListAges, arg.AfterPK, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (q *Queries) ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesR
 	return items, nil
 }
 
-const listTombstones = `-- name: ListTombstones :many
+const ListTombstones = `-- name: ListTombstones :many
 SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest FROM tombstones WHERE status_ref > ?1
 ORDER BY status_ref LIMIT CAST(?2 AS BIGINT)
 `
@@ -260,7 +260,7 @@ type ListTombstonesParams struct {
 
 // ListTombstones is a page of tombstones after a public name.
 func (q *Queries) ListTombstones(ctx context.Context, arg ListTombstonesParams) ([]Tombstone, error) {
-	rows, err := q.db.QueryContext(ctx, listTombstones, arg.After, arg.Page)
+	rows, err := q.db.QueryContext(ctx, ListTombstones, arg.After, arg.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -294,13 +294,13 @@ func (q *Queries) ListTombstones(ctx context.Context, arg ListTombstonesParams) 
 	return items, nil
 }
 
-const newestOperation = `-- name: NewestOperation :one
+const NewestOperation = `-- name: NewestOperation :one
 SELECT CAST(COALESCE(MAX(operation_pk), 0) AS BIGINT) AS operation_pk FROM operations
 `
 
 // NewestOperation returns the largest key of an operation, or 0.
 func (q *Queries) NewestOperation(ctx context.Context) (int64, error) {
-	row := q.db.QueryRowContext(ctx, newestOperation)
+	row := q.db.QueryRowContext(ctx, NewestOperation)
 	var operation_pk int64
 	err := row.Scan(&operation_pk)
 	return operation_pk, err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
-	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
 
@@ -30,7 +29,7 @@ const maxBatch = 256
 type committer struct {
 	conn    *sql.Conn
 	driver  *sqlite3.SQLiteConn // of conn
-	queries *dbgen.Queries
+	queries *queries
 	wait    time.Duration // how long another process may hold the database
 	log     *logGuard     // or nil
 
@@ -49,12 +48,12 @@ type pending struct {
 }
 
 func newCommitter(conn *sql.Conn, wait time.Duration) (*committer, error) {
-	c := &committer{conn: conn, queries: dbgen.New(classified{conn}), wait: wait, lead: make(chan struct{}, 1)}
+	c := &committer{conn: conn, wait: wait, lead: make(chan struct{}, 1)}
 	c.lead <- struct{}{}
-	return c, conn.Raw(func(driver any) error {
-		c.driver = driver.(*sqlite3.SQLiteConn)
-		return nil
-	})
+	var err error
+	c.driver, err = driverOf(conn)
+	c.queries = newQueries(classified{conn}, c.driver)
+	return c, err
 }
 
 // write runs unit and returns after its commit. Cancelling ctx takes a unit out

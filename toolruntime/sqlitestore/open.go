@@ -100,6 +100,9 @@ type sqliteEngine struct {
 	readers chan reader
 	opened  int // readers
 
+	peeking    atomic.Int64
+	processors int64
+
 	shut    atomic.Bool
 	closing sync.Once
 	closed  error
@@ -107,7 +110,7 @@ type sqliteEngine struct {
 
 type reader struct {
 	conn    *sql.Conn
-	queries *dbgen.Queries
+	queries *queries
 }
 
 func open(ctx context.Context, path string, wait time.Duration, allowed bool) (_ *sqliteEngine, err error) {
@@ -163,14 +166,19 @@ func or(s, otherwise string) string {
 
 func (e *sqliteEngine) openReaders(ctx context.Context) error {
 	e.readDB = sql.OpenDB(e.reading)
-	n := max(4, runtime.GOMAXPROCS(0))
+	e.processors = int64(runtime.GOMAXPROCS(0))
+	n := max(4, e.processors)
 	e.readers = make(chan reader, n)
 	for range n {
 		conn, err := e.readDB.Conn(ctx)
 		if err != nil {
 			return err
 		}
-		e.readers <- reader{conn, dbgen.New(conn)}
+		d, err := driverOf(conn)
+		if err != nil {
+			return errors.Join(err, conn.Close())
+		}
+		e.readers <- reader{conn, newQueries(conn, d)}
 		e.opened++
 	}
 	return nil
@@ -215,10 +223,17 @@ func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
 // connection: each commit makes the pages that a reader has cached invalid, and
 // the writer's are still there.
 //
-// Callers take turns. Nothing in a peek blocks, so one who peeks on and on would
-// keep its processor for a whole time slice, in which others wait for milliseconds.
+// Where there are more callers than processors they take turns. Nothing in a peek
+// blocks, so one who peeks on and on would keep its processor for a whole time
+// slice, in which others wait for milliseconds.
 func (e *sqliteEngine) Peek(ctx context.Context, unit engine.Unit) error {
-	defer runtime.Gosched()
+	crowded := e.peeking.Add(1) > e.processors
+	defer func() {
+		if crowded {
+			runtime.Gosched()
+		}
+		e.peeking.Add(-1)
+	}()
 	if e.writer == nil {
 		return e.Read(ctx, unit)
 	}
