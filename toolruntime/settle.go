@@ -161,11 +161,9 @@ func (a *attempt) park(ctx context.Context, p parking) (Outcome, error) {
 // lease would be over: what has happened must not be forgotten because somebody
 // makes a copy.
 func (a *attempt) insist(write func() error) error {
-	limit, cancel := context.WithTimeout(context.Background(), DefaultLeaseSeconds*time.Second)
-	defer cancel()
-	for {
+	for begun := time.Now(); ; {
 		err := write()
-		if !errors.Is(err, ErrBusy) || limit.Err() != nil {
+		if !errors.Is(err, ErrBusy) || time.Since(begun) >= DefaultLeaseSeconds*time.Second {
 			return err
 		}
 	}

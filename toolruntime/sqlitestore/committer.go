@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -267,31 +268,27 @@ func (c *committer) call(p *pending) (err error) {
 // returns those of the batch that still want it. Callers who give up meanwhile
 // are answered and dropped.
 func (c *committer) begin(batch []*pending) ([]*pending, error) {
-	limit, cancel := context.WithTimeout(context.Background(), c.wait)
-	defer cancel()
-	for {
+	for begun := time.Now(); ; {
 		batch = dropCancelled(batch)
 		if len(batch) == 0 {
 			return nil, nil
 		}
 		err := classify(c.exec("BEGIN IMMEDIATE"))
-		if err == nil || !errors.Is(err, engine.ErrBusy) || limit.Err() != nil {
+		if err == nil || !errors.Is(err, engine.ErrBusy) || time.Since(begun) >= c.wait {
 			return batch, err
 		}
 	}
 }
 
 func dropCancelled(batch []*pending) []*pending {
-	kept := batch[:0:0]
-	for _, p := range batch {
-		if err := p.ctx.Err(); err != nil {
+	return slices.DeleteFunc(batch, func(p *pending) bool {
+		err := p.ctx.Err()
+		if err != nil {
 			p.err = err
 			close(p.done)
-			continue
 		}
-		kept = append(kept, p)
-	}
-	return kept
+		return err != nil
+	})
 }
 
 // commit makes the transaction durable. When it fails, whether it took is not

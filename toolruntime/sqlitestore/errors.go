@@ -30,6 +30,9 @@ var kinds = map[sqlite3.ErrNo]error{
 
 // classify gives a driver's error its kind. Other errors pass unchanged.
 func classify(err error) error {
+	if err == nil {
+		return nil // before there is anything to allocate for: every statement ends here
+	}
 	var known *engine.Error
 	var e sqlite3.Error
 	if errors.As(err, &known) || !errors.As(err, &e) {
