@@ -23,8 +23,9 @@ func TestAnswersSayWhenTheyEnded(t *testing.T) {
 		{"failed", toolruntime.GiveUp(errors.New("no such account")), toolresult.ToolError},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			first := int64(1) // the attempt that comes too early
 			s := newShop(t, toolruntime.Idempotent, func(_ context.Context, e toolruntime.Effect, _ int) (toolruntime.Receipt[payment], error) {
-				if e.Attempt == 1 {
+				if e.Attempt == first {
 					return toolruntime.Receipt[payment]{}, toolruntime.RetryLater(0, errors.New("not now"))
 				}
 				if c.last != nil {
@@ -33,6 +34,18 @@ func TestAnswersSayWhenTheyEnded(t *testing.T) {
 				return paid(e)
 			})
 			ctx := context.Background()
+			call := shopCall("pay", "at once")
+			b, err := s.Bind(payer, call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first = 0
+			fresh, err := s.Dispatch(ctx, payer, call, &toolruntime.DispatchOptions{
+				Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", s.time()+60)}})
+			if diff := cmp.Diff(toolresult.Ending{At: s.time(), Attempt: 1}, fresh.Ended); err != nil || diff != "" {
+				t.Errorf("at once: %v (-want +got):\n%s", err, diff)
+			}
+			first = 1
 			ref := s.submit("pay", "k")
 			if _, err := s.Process(ctx, ref, "first", nil); err != nil {
 				t.Fatal(err)
@@ -47,7 +60,7 @@ func TestAnswersSayWhenTheyEnded(t *testing.T) {
 			want := toolresult.Ending{At: s.time(), Attempt: 2}
 			s.pass(1000)
 			replay := s.answer("pay", "k")
-			call := shopCall("pay", "k")
+			call = shopCall("pay", "k")
 			status, err := s.QueryStatus(ctx, payer, call.StatusQuery(ref), ref, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -72,11 +72,12 @@ func (a *attempt) nothingDone(ctx context.Context, e *NotDoneError) (Outcome, er
 	a.log(ctx, e)
 	if e.Final {
 		err := a.settle(ctx, "fail", func(ctx context.Context, s *Store, now int64) error {
-			return s.fail(ctx, a.claim.record, toolresult.ToolError, now)
+			done, err := s.fail(ctx, a.claim.record, toolresult.ToolError, now)
+			if err == nil {
+				*a.claim.record = *done
+			}
+			return err
 		})
-		if err == nil {
-			a.claim.operation.State, a.claim.operation.Reason = string(failed), string(toolresult.ToolError)
-		}
 		return NothingDone, err
 	}
 	wait := max(backoff(a.claim.fence()), e.After)

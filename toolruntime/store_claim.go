@@ -100,10 +100,7 @@ type batch struct {
 // passed over, in one transaction. What others are claiming at the same time is
 // theirs, and what cannot be claimed keeps nothing else from it.
 func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass map[int64]bool) (b batch, err error) {
-	unit := func(ctx context.Context, q dbgen.Querier) error {
-		if stored, err := b.stored(ctx, q); stored || err != nil {
-			return err
-		}
+	claim := func(ctx context.Context, q dbgen.Querier) error {
 		b = batch{refused: map[int64]error{}}
 		for _, share := range shares {
 			if err := w.claimLane(ctx, q, share, pass, &b); err != nil {
@@ -112,9 +109,16 @@ func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass m
 		}
 		return nil
 	}
-	err = s.engine.Write(ctx, unit)
-	if errors.Is(err, ErrCommitUnknown) {
-		err = s.engine.Write(ctx, unit)
+	err = s.engine.Write(ctx, claim)
+	if tried := b; errors.Is(err, ErrCommitUnknown) {
+		// Whoever waits for a worker that is shutting down waits for this, too: nobody
+		// else could know that nothing has run.
+		err = s.engine.Write(context.WithoutCancel(ctx), func(ctx context.Context, q dbgen.Querier) (err error) {
+			if b, err = tried.stored(ctx, q); err != nil || len(b.claims) > 0 {
+				return err
+			}
+			return claim(ctx, q)
+		})
 	}
 	if err != nil {
 		return batch{}, err
@@ -122,20 +126,21 @@ func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass m
 	return b, nil
 }
 
-// stored finds out whether an earlier run of the transaction has claimed b after
-// all, where the answer to its commit was lost: otherwise the leases would run
-// out, and nobody could know that nothing has run. Writing a row as it should be
-// makes sure that what is found is as durable as any commit.
-func (b batch) stored(ctx context.Context, q dbgen.Querier) (bool, error) {
-	if len(b.claims) == 0 {
-		return false, nil
+// stored is what has been claimed of b after all, where the answer to its commit
+// was lost: all of it, but for what others have claimed since. Writing a row as it
+// should be makes sure that what is found is as durable as any commit.
+func (b batch) stored(ctx context.Context, q dbgen.Querier) (batch, error) {
+	found := batch{refused: b.refused}
+	for _, c := range b.claims {
+		r := *c.record
+		err := r.extend(ctx, q, r.event.LeaseUntil.Int64)
+		if err == nil {
+			found.claims = append(found.claims, c)
+		} else if !errors.Is(err, ErrLeaseLost) {
+			return batch{}, err
+		}
 	}
-	r := *b.claims[0].record
-	err := r.extend(ctx, q, r.event.LeaseUntil.Int64)
-	if errors.Is(err, ErrLeaseLost) {
-		return false, nil
-	}
-	return err == nil, err
+	return found, nil
 }
 
 func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass map[int64]bool, b *batch) error {

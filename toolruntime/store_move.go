@@ -50,7 +50,7 @@ func (r *record) moved(m move) (o dbgen.Operation, e dbgen.Outbox, err error) {
 	if err := r.intact(); err != nil {
 		return o, e, err
 	}
-	if !slices.Contains(transitions[r.state()], m.to) {
+	if r.operation.CompletedAt.Valid || !slices.Contains(transitions[r.state()], m.to) {
 		return o, e, &ContractError{r.statusRef(), "it cannot go from " + r.operation.State + " to " + string(m.to)}
 	}
 	o, e = r.operation, r.event

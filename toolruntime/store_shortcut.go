@@ -68,9 +68,11 @@ func (r *record) confirm(ctx context.Context, q dbgen.Querier) error {
 }
 
 // inDoubt is the error of a transaction that was run because a shortcut's outcome
-// was unknown: where the database has failed that as well, it still is.
+// was unknown: where that has failed as well, or the caller waits no longer, it
+// still is.
 func inDoubt(err, doubt error) error {
-	if doubt == nil || !errors.Is(err, engine.ErrDatabase) || errors.Is(err, ErrCommitUnknown) {
+	cut := errors.Is(err, engine.ErrDatabase) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if doubt == nil || !cut || errors.Is(err, ErrCommitUnknown) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)

@@ -26,7 +26,8 @@ type demand struct {
 // shares out what there is room for: one of each lane after the other, from the
 // lane after the cursor on, so that a lane with a long backlog does not keep the
 // others waiting. Lanes of paused tools are passed over. last is the lane that
-// had the last turn.
+// had the last turn; where none had one, the last that was looked at, or "" when
+// those were all.
 func (s *Store) due(ctx context.Context, d demand) (shares []share, last string, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		lanes, err := lanesAfter(ctx, q, d.cursor)
@@ -57,6 +58,9 @@ func (s *Store) due(ctx context.Context, d demand) (shares []share, last string,
 			waiting = append(waiting, share{lane, len(pks)})
 		}
 		shares, last = shareOut(waiting, room, d.limit)
+		if len(shares) == 0 && len(lanes) == maxLanes {
+			last = lanes[maxLanes-1]
+		}
 		return nil
 	})
 	return shares, last, err
@@ -167,10 +171,12 @@ func (s *Store) giveBack(ctx context.Context, c claim, now int64, after time.Dur
 }
 
 // fail ends an operation of which nothing was done and nothing will be.
-func (s *Store) fail(ctx context.Context, c *record, reason toolresult.Code, now int64) error {
-	return s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
+func (s *Store) fail(ctx context.Context, c *record, reason toolresult.Code, now int64) (done *record, err error) {
+	err = s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
+		done = r
 		return r.apply(ctx, q, move{to: failed, now: r.later(now), reason: reason, ending: endGivenUp})
 	})
+	return done, err
 }
 
 // tries is how often an operation was attempted, and since when: since it was

@@ -16,8 +16,9 @@ import (
 
 // WorkOptions of [Runtime.Work]. The zero value is safe.
 type WorkOptions struct {
-	// WorkerID names the worker in the ledger; "" means the host's name, the
-	// process id and a random part.
+	// WorkerID names the worker in the ledger; "" means the host's name and the
+	// process id. A random part is added to it, because two workers that could be
+	// taken for each other would carry out each other's claims.
 	WorkerID string
 	// Concurrency is how many handlers run at once; 0 means 8.
 	Concurrency int
@@ -38,6 +39,9 @@ type WorkOptions struct {
 	MaxAge time.Duration
 }
 
+// maxWorkerName leaves room for the random part of a worker's id.
+const maxWorkerName = 128 - len("-00000000")
+
 func (o *WorkOptions) complete() (*WorkOptions, error) {
 	c := WorkOptions{}
 	if o != nil {
@@ -45,7 +49,7 @@ func (o *WorkOptions) complete() (*WorkOptions, error) {
 	}
 	if c.WorkerID == "" {
 		host, _ := os.Hostname()
-		c.WorkerID = bounded(fmt.Sprintf("%.64s-%d-%08x", host, os.Getpid(), rand.Uint32()), 128)
+		c.WorkerID = bounded(fmt.Sprintf("%.64s-%d", host, os.Getpid()), maxWorkerName)
 	}
 	c.Concurrency = or(c.Concurrency, 8)
 	c.Lease = or(c.Lease, DefaultLeaseSeconds*time.Second)
@@ -53,9 +57,10 @@ func (o *WorkOptions) complete() (*WorkOptions, error) {
 	c.Drain = or(c.Drain, 30*time.Second)
 	c.MaxAttempts = or(c.MaxAttempts, 20)
 	c.MaxAge = or(c.MaxAge, 24*time.Hour)
-	if err := toolresult.CheckWorkerID(c.WorkerID); err != nil {
+	if err := toolresult.CheckText("worker_id", c.WorkerID, maxWorkerName); err != nil {
 		return nil, err
 	}
+	c.WorkerID = fmt.Sprintf("%s-%08x", c.WorkerID, rand.Uint32())
 	for _, f := range []struct {
 		name string
 		ok   bool
@@ -110,6 +115,13 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{}}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	// The drain begins when ctx ends, whatever the loop is waiting for then.
+	var drain *time.Timer
+	ending := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		drain = time.AfterFunc(o.Drain, func() { stop(errDrained) })
+		close(ending)
+	})()
 	var handlers sync.WaitGroup
 	w.loop(ctx, func(c claim) {
 		w.begin(c)
@@ -118,21 +130,21 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 			w.handle(running, c)
 		})
 	})
-	drained := time.AfterFunc(o.Drain, func() { stop(errDrained) })
-	defer drained.Stop()
+	<-ending
+	defer drain.Stop()
 	handlers.Wait()
 	return nil
 }
 
 // loop starts due operations as long as there are slots for them.
 func (w *worker) loop(ctx context.Context, start func(claim)) {
-	idle := time.Duration(0)
+	idle, blocked := time.Duration(0), 0
 	for cursor := ""; ctx.Err() == nil; {
 		free := w.free(ctx)
 		if free == 0 {
 			return
 		}
-		claims, last, err := w.claim(ctx, cursor, free)
+		claims, last, due, err := w.claim(ctx, cursor, free)
 		if err != nil && ctx.Err() == nil {
 			w.rt.log.WarnContext(ctx, "work: cannot claim", "worker", w.WorkerID, "error", err)
 		}
@@ -145,25 +157,35 @@ func (w *worker) loop(ctx context.Context, start func(claim)) {
 		}
 		switch {
 		case len(claims) > 0:
-			cursor, idle = last, 0
+			cursor, idle, blocked = last, 0, 0
 			continue
-		case err == nil && last != "":
+		case err == nil && due:
 			// What was due, others have claimed; there may be more.
 			w.wait(ctx, rand.N(w.Poll/64+1))
 			continue
+		case err == nil && last != "":
+			// A page of lanes, and none of them can go on: the next ones may.
+			if cursor, blocked = last, blocked+1; blocked%maxLanePages != 0 {
+				continue
+			}
 		}
 		idle = min(max(2*idle, w.Poll/16), w.Poll)
 		w.wait(ctx, idle/2+rand.N(idle/2+1))
 	}
 }
 
+// maxLanePages is how many pages of lanes that cannot go on are looked at before
+// the worker rests.
+const maxLanePages = 16
+
 // claim claims as many due operations as there are slots for, in one
-// transaction. last is the lane that had the last turn, or "" if nothing is due.
-func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []claim, last string, err error) {
+// transaction. last is the lane after which to look next, or "" for anywhere; due
+// says that there was something to claim.
+func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []claim, last string, due bool, err error) {
 	pass := w.passOver()
 	shares, last, err := w.rt.store.due(ctx, demand{cursor: cursor, now: w.rt.now(), limit: min(free, maxBatch), pass: pass, room: w.room})
 	if err != nil || len(shares) == 0 {
-		return nil, "", err
+		return nil, last, false, err
 	}
 	now := w.rt.now()
 	b, err := w.rt.store.claimDue(ctx, shares, claiming{w.WorkerID, now, w.leaseEnd(now)}, pass)
@@ -172,7 +194,7 @@ func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []c
 		w.leaveAlone(pk)
 		w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
 	}
-	return b.claims, last, err
+	return b.claims, last, true, err
 }
 
 // handBack gives back a claim for which the worker has no time any more.
@@ -318,6 +340,12 @@ func (w *worker) run(ctx context.Context, c claim) error {
 	}
 	if over, err := w.exhausted(ctx, c); over || err != nil {
 		return err
+	}
+	// The claim may have taken long, and begin with little of its lease left.
+	if now := w.rt.now(); time.Duration(c.event.LeaseUntil.Int64-now)*time.Second < w.Lease*2/3 {
+		if err := w.rt.store.renew(ctx, c.record, w.leaseEnd(now)); err != nil {
+			return err
+		}
 	}
 	held, release := w.hold(ctx, c.record)
 	defer release()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
@@ -23,8 +24,9 @@ type shop struct {
 	path string
 	*toolruntime.Runtime
 
-	concurrent int     // the tools' MaxConcurrent
-	perSecond  float64 // the tools' MaxPerSecond
+	concurrent int                               // the tools' MaxConcurrent
+	perSecond  float64                           // the tools' MaxPerSecond
+	wrap       func(engine.Engine) engine.Engine // or nil
 
 	mu   sync.Mutex
 	now  int64
@@ -47,6 +49,9 @@ func (s *shop) open(kind toolruntime.EffectKind, handle handler, names ...string
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { store.Close() })
+	if s.wrap != nil {
+		toolruntime.TestingOnlyWrapEngine(store, s.wrap)
+	}
 	allow := func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil }
 	var tools []toolruntime.Registration
 	for _, name := range append(names, "pay") {

@@ -48,7 +48,8 @@ func (e *pgEngine) WriteWith(ctx context.Context, unit engine.UnitWith) error {
 		}
 		return err
 	})
-	if unknown && errors.Is(err, engine.ErrDatabase) && !errors.Is(err, engine.ErrCommitUnknown) {
+	cut := errors.Is(err, engine.ErrDatabase) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if unknown && cut && !errors.Is(err, engine.ErrCommitUnknown) {
 		err = fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
 	}
 	return err

@@ -221,6 +221,7 @@ func TestLeastPrivilege(t *testing.T) {
 	role := fmt.Sprintf("service_%d", time.Now().UnixNano())
 	schema := strings.SplitN(address[strings.Index(address, "search_path=")+len("search_path="):], "&", 2)[0]
 	for _, s := range []string{"CREATE ROLE " + role + " LOGIN", "GRANT USAGE ON SCHEMA " + schema + " TO " + role,
+		"GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + schema + " TO " + role,
 		"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA " + schema + " TO " + role} {
 		if _, err := admin.Exec(s); err != nil {
 			t.Fatal(err)
@@ -245,6 +246,9 @@ func TestLeastPrivilege(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
+	if stored, err := e.Reserve(context.Background(), reservationOf("b", "call-b")); !stored || err != nil {
+		t.Errorf("the shortcut: %v, %v", stored, err)
+	}
 	var tx transaction
 	err = e.with(context.Background(), func(conn *sql.Conn) (err error) {
 		defer rollback(context.Background(), conn)

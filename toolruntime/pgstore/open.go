@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -84,6 +85,7 @@ type pgEngine struct {
 	schema string        // to be made by a migration, or ""
 	limit  time.Duration // of a transaction, on this side of the network
 	retry  time.Duration
+	noKeys atomic.Bool // the role may not use the sequence of operations
 
 	mu      sync.Mutex
 	shut    bool

@@ -18,10 +18,16 @@ var _ engine.Shortcut = (*pgEngine)(nil)
 
 // Reserve implements [engine.Shortcut].
 func (e *pgEngine) Reserve(ctx context.Context, rows func(pk int64) engine.Reservation) (bool, error) {
+	if e.noKeys.Load() {
+		return false, nil
+	}
 	return e.atOnce(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		q := pgquery.New(conn, classify)
 		pk, err := takeKey(ctx, conn, q)
 		if err != nil {
+			if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == insufficientPrivilege {
+				e.noKeys.Store(true) // for good: asking costs a round trip and a line in the server's log
+			}
 			return &notSent{err}
 		}
 		next, err := q.Reserve(ctx, rows(pk))
@@ -72,6 +78,9 @@ func (e *pgEngine) atOnce(ctx context.Context, do func(context.Context, *sql.Con
 	}
 	return false, fmt.Errorf("%w: %w", engine.ErrCommitUnknown, &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: err})
 }
+
+// insufficientPrivilege is the code of a role that may not use the sequence.
+const insufficientPrivilege = "42501"
 
 // keptKey is where a connection keeps the key for its next operation. A key must
 // not outlive its connection: the server that comes back after a crash, or the
