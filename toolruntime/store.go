@@ -235,6 +235,10 @@ func (r *record) readRest(ctx context.Context, q dbgen.Querier) error {
 	if err := r.readEvent(ctx, q); err != nil {
 		return err
 	}
+	return r.readReceipts(ctx, q)
+}
+
+func (r *record) readReceipts(ctx context.Context, q dbgen.Querier) error {
 	if err := r.readDownstream(ctx, q); err != nil {
 		return err
 	}

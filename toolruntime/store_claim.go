@@ -47,7 +47,11 @@ func (s *Store) claimByRef(ctx context.Context, statusRef, worker string, now, l
 		if ok, err := found(err); !ok {
 			return err
 		}
-		c, err = w.claim(ctx, q, o, true)
+		r := &record{operation: o}
+		if err := r.readEvent(ctx, q); err != nil {
+			return err
+		}
+		c, err = w.claim(ctx, q, r, true)
 		return err
 	})
 	return c, err
@@ -55,10 +59,13 @@ func (s *Store) claimByRef(ctx context.Context, statusRef, worker string, now, l
 
 // claim claims an operation in the open transaction. One that waits for its next
 // attempt is claimed only early.
-func (w claiming) claim(ctx context.Context, q dbgen.Querier, o dbgen.Operation, early bool) (claim, error) {
-	c := claim{record: &record{operation: o}}
-	if err := c.readRest(ctx, q); err != nil {
-		return c, err
+func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, early bool) (claim, error) {
+	c, o := claim{record: r}, &r.operation
+	// Only an attempt leaves a receipt, so a first one has none to look for.
+	if r.fence() > 0 {
+		if err := r.readReceipts(ctx, q); err != nil {
+			return c, err
+		}
 	}
 	waiting := c.event.State == string(eventPending) && (early || c.event.NextAttemptAt <= w.now)
 	expired := c.event.State == string(eventProcessing) && c.event.LeaseUntil.Int64 <= w.now
@@ -155,7 +162,7 @@ func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass 
 		if pass[pk] {
 			continue
 		}
-		o, err := q.GetOperation(ctx, pk)
+		row, err := q.GetClaimed(ctx, pk)
 		there, err := found(err)
 		switch {
 		case err != nil:
@@ -163,13 +170,13 @@ func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass 
 		case !there:
 			b.refused[pk] = &ContractError{"", "an outbox event has no operation"}
 			continue
-		case o.CreatedAt > w.now:
+		case row.Operation.CreatedAt > w.now:
 			// By this clock it does not exist yet, and the schema would refuse the
 			// whole batch for it.
-			b.refused[pk] = &ContractError{o.StatusRef, "it was accepted later than now"}
+			b.refused[pk] = &ContractError{row.Operation.StatusRef, "it was accepted later than now"}
 			continue
 		}
-		c, err := w.claim(ctx, q, o, false)
+		c, err := w.claim(ctx, q, &record{operation: row.Operation, event: row.Outbox}, false)
 		switch {
 		case errors.Is(err, ErrContract):
 			b.refused[pk] = err // before anything was written of it
