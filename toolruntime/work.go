@@ -3,77 +3,14 @@ package toolruntime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
-
-// WorkOptions of [Runtime.Work]. The zero value is safe.
-type WorkOptions struct {
-	// WorkerID names the worker in the ledger; "" means the host's name and the
-	// process id. A random part is added to it, because two workers that could be
-	// taken for each other would carry out each other's claims.
-	WorkerID string
-	// Concurrency is how many handlers run at once; 0 means 8.
-	Concurrency int
-	// Lease is how long an operation stays a dead worker's; a living one renews
-	// it three times as often. 0 means 30 s; whole seconds.
-	Lease time.Duration
-	// Poll is how long an idle worker waits at most before it looks for work that
-	// another process has submitted; 0 means 2 s.
-	Poll time.Duration
-	// Drain is how long handlers may go on after the context has ended; then
-	// theirs ends too. 0 means 30 s.
-	Drain time.Duration
-	// MaxAttempts is after how many attempts an operation waits for a person; 0
-	// means 20. One that was interrupted by a drain does not count.
-	MaxAttempts int64
-	// MaxAge is for how long an operation is attempted after it was accepted; 0
-	// means 24 h.
-	MaxAge time.Duration
-}
-
-// maxWorkerName leaves room for the random part of a worker's id.
-const maxWorkerName = 128 - len("-00000000")
-
-func (o *WorkOptions) complete() (*WorkOptions, error) {
-	c := WorkOptions{}
-	if o != nil {
-		c = *o
-	}
-	if c.WorkerID == "" {
-		host, _ := os.Hostname()
-		c.WorkerID = bounded(fmt.Sprintf("%.64s-%d", host, os.Getpid()), maxWorkerName)
-	}
-	c.Concurrency = or(c.Concurrency, 8)
-	c.Lease = or(c.Lease, DefaultLeaseSeconds*time.Second)
-	c.Poll = or(c.Poll, 2*time.Second)
-	c.Drain = or(c.Drain, 30*time.Second)
-	c.MaxAttempts = or(c.MaxAttempts, 20)
-	c.MaxAge = or(c.MaxAge, 24*time.Hour)
-	if err := toolresult.CheckText("worker_id", c.WorkerID, maxWorkerName); err != nil {
-		return nil, err
-	}
-	c.WorkerID = fmt.Sprintf("%s-%08x", c.WorkerID, rand.Uint32())
-	for _, f := range []struct {
-		name string
-		ok   bool
-	}{
-		{"concurrency", c.Concurrency > 0}, {"lease", c.Lease >= time.Second}, {"poll", c.Poll > 0},
-		{"drain", c.Drain > 0}, {"max attempts", c.MaxAttempts > 0}, {"max age", c.MaxAge > 0},
-	} {
-		if !f.ok {
-			return nil, &toolresult.InputError{Field: f.name, Rule: "is too small"}
-		}
-	}
-	return &c, nil
-}
 
 // A pace holds a tool to its limits.
 type pace struct {
