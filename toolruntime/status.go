@@ -71,6 +71,9 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if rec, err = rt.reconcile(ctx, &r, rec, current); err != nil {
 		return nil, err
 	}
+	if rec == nil {
+		return r.fail(toolresult.NotFound), nil // pruned meanwhile
+	}
 	return rt.standing(&r, rec, toolresult.ReceiptReconciled)
 }
 
@@ -95,6 +98,13 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 		return rec, nil
 	}
 	done, err := rt.store.commit(ctx, c)
+	if errors.Is(err, ErrLeaseLost) {
+		// It has failed or gone into review since it was read: that is the answer.
+		done, err = rt.store.byRef(ctx, rec.statusRef(), anybodys)
+		if err == nil && done != nil {
+			err = rt.trust(ctx, done, r.bound)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("toolruntime: reconcile %s: %w", rec.statusRef(), err)
 	}
