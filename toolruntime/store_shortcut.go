@@ -3,8 +3,6 @@ package toolruntime
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -68,12 +66,10 @@ func (r *record) confirm(ctx context.Context, q dbgen.Querier) error {
 }
 
 // inDoubt is the error of a transaction that was run because a shortcut's outcome
-// was unknown: where that has failed as well, or the caller waits no longer, it
-// still is.
+// was unknown, if it was.
 func inDoubt(err, doubt error) error {
-	cut := errors.Is(err, engine.ErrDatabase) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if doubt == nil || !cut || errors.Is(err, ErrCommitUnknown) {
+	if doubt == nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	return engine.InDoubt(err)
 }

@@ -141,6 +141,17 @@ var (
 	ErrClosed = errors.New("store is closed")
 )
 
+// InDoubt is the error of a transaction of which an earlier try may have committed:
+// where the database has failed the last one as well, or the caller waits no
+// longer, the outcome still is unknown.
+func InDoubt(err error) error {
+	cut := errors.Is(err, ErrDatabase) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if !cut || errors.Is(err, ErrCommitUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+}
+
 // An Error is a database's error with its kind. Its text names the kind and the
 // code and never the driver's message, which can hold paths and stored values;
 // the cause is there for errors.As.

@@ -48,9 +48,8 @@ func (e *pgEngine) WriteWith(ctx context.Context, unit engine.UnitWith) error {
 		}
 		return err
 	})
-	cut := errors.Is(err, engine.ErrDatabase) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if unknown && cut && !errors.Is(err, engine.ErrCommitUnknown) {
-		err = fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
+	if unknown {
+		err = engine.InDoubt(err)
 	}
 	return err
 }

@@ -183,7 +183,7 @@ func (c *committer) runApart(batch []*pending) {
 		// its own.
 		c.rollback()
 		for _, p := range batch {
-			c.runOne(p)
+			c.run([]*pending{p})
 		}
 	}
 }
@@ -207,17 +207,6 @@ func (c *committer) commitAll(batch []*pending) {
 			p.err = err
 		}
 		close(p.done)
-	}
-}
-
-func (c *committer) runOne(p *pending) {
-	batch, err := c.begin([]*pending{p})
-	switch {
-	case len(batch) == 0:
-	case err != nil:
-		answer(batch, err)
-	default:
-		c.runAlone(p)
 	}
 }
 
