@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -15,15 +16,14 @@ import (
 // operation stays as it is until the receipt is accepted.
 func (s *Store) observe(ctx context.Context, r *record, e toolresult.Evidence, now int64) error {
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		_, err := observe(ctx, q, &r.operation, e, now)
+		_, err := observe(ctx, q, &r.operation, observedReceipt(&r.operation, e, now))
 		return err
 	})
 }
 
 // observe inserts a receipt; one that the scope has already must be the same,
 // but for when it was observed.
-func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, e toolresult.Evidence, now int64) (*dbgen.DownstreamReceipt, error) {
-	d := observedReceipt(o, e, now)
+func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, d dbgen.DownstreamReceipt) (*dbgen.DownstreamReceipt, error) {
 	n, err := q.InsertDownstreamReceipt(ctx, dbgen.InsertDownstreamReceiptParams{
 		TenantID: d.TenantID, SubjectID: d.SubjectID, ToolName: d.ToolName, IdempotencyKey: d.IdempotencyKey,
 		RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
@@ -82,16 +82,14 @@ type commitment struct {
 // operation, all or nothing. An operation that has ended with this very receipt
 // is left as it is.
 func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error) {
-	tried, stored, doubt := s.commitAtOnce(ctx, c)
+	plan := c.plan()
+	tried, stored, doubt := s.commitAtOnce(ctx, plan)
 	if stored {
 		return tried, nil
 	}
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
-		if c.fence != 0 {
-			// Nothing is read again while the rows are still those of the claim, which
-			// the move finds out.
-			r = &record{operation: c.record.operation, event: c.record.event}
-			if err := r.end(ctx, q, c); !errors.Is(err, ErrLeaseLost) {
+		if plan != nil {
+			if r, err = carryOut(ctx, q, plan); !errors.Is(err, ErrLeaseLost) {
 				return err
 			}
 		}
@@ -116,14 +114,57 @@ func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error)
 	return r, inDoubt(err, doubt)
 }
 
+// plan is what a worker stores who has just got the receipt, if nobody has touched
+// what it has claimed. Every digest of it is computed here, before others wait for
+// the transaction. It is nil where the move is not allowed, or not a worker's.
+func (c commitment) plan() *engine.Commitment {
+	from := c.record
+	if c.evidence == nil || c.fence == 0 || c.fence != from.fence() || from.state() != processing {
+		return nil
+	}
+	m := c.move(from)
+	o, e, err := from.moved(m)
+	a := from.attemptRow(m.ending, m.now)
+	if err != nil || a == nil {
+		return nil
+	}
+	d := observedReceipt(&o, *c.evidence, c.now)
+	return &engine.Commitment{
+		FromOperation: from.operation, Operation: o, FromEvent: from.event, Event: e,
+		Attempt: *a, Observed: d, Accepted: acceptedReceipt(o.OperationPK, &d, c.now),
+	}
+}
+
+// carryOut stores a plan in the open transaction. It reads nothing: whether the
+// rows are still those of the claim is what the moves find out, with ErrLeaseLost.
+func carryOut(ctx context.Context, q dbgen.Querier, p *engine.Commitment) (*record, error) {
+	r := &record{operation: p.FromOperation, event: p.FromEvent}
+	if err := r.write(ctx, q, p.Operation, p.Event, &p.Attempt); err != nil {
+		return r, err
+	}
+	var err error
+	if r.downstream, err = observe(ctx, q, &r.operation, p.Observed); err != nil {
+		return r, err
+	}
+	l := p.Accepted
+	if !bytes.Equal(r.downstream.RowDigest, p.Observed.RowDigest) {
+		l = acceptedReceipt(l.OperationPK, r.downstream, l.ReconciledAt) // it was observed before
+	}
+	return r, r.insertAccepted(ctx, q, l)
+}
+
+// move ends r's operation.
+func (c commitment) move(r *record) move {
+	if c.fence == 0 {
+		return move{to: succeeded, now: c.now, ending: endReconciled}
+	}
+	return move{to: succeeded, now: r.later(c.now), ending: endSucceeded}
+}
+
 // end accepts a receipt and ends the operation, if it has not ended.
 func (r *record) end(ctx context.Context, q dbgen.Querier, c commitment) error {
 	if r.state() != succeeded {
-		how, now := endReconciled, c.now
-		if c.fence != 0 {
-			how, now = endSucceeded, r.later(now)
-		}
-		if err := r.apply(ctx, q, move{to: succeeded, now: now, ending: how}); err != nil {
+		if err := r.apply(ctx, q, c.move(r)); err != nil {
 			return err
 		}
 	}
@@ -144,7 +185,7 @@ func (r *record) mayEnd(fence int64) error {
 // accept makes the receipts of r's operation what c says, or finds them so.
 func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err error) {
 	if c.evidence != nil {
-		r.downstream, err = observe(ctx, q, &r.operation, *c.evidence, c.now)
+		r.downstream, err = observe(ctx, q, &r.operation, observedReceipt(&r.operation, *c.evidence, c.now))
 	} else {
 		err = r.readDownstream(ctx, q)
 	}
@@ -156,7 +197,11 @@ func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err
 		!bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream))) {
 		return &ContractError{r.statusRef(), "the downstream's receipt was changed while it was checked"}
 	}
-	l := acceptedReceipt(r.operation.OperationPK, r.downstream, c.now)
+	return r.insertAccepted(ctx, q, acceptedReceipt(r.operation.OperationPK, r.downstream, c.now))
+}
+
+// insertAccepted inserts the accepted receipt of r's operation, or finds it so.
+func (r *record) insertAccepted(ctx context.Context, q dbgen.Querier, l dbgen.LocalReceipt) error {
 	r.local = &l
 	n, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
 	if err != nil || n == 1 {

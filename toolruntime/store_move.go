@@ -32,10 +32,15 @@ func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
 	if err != nil {
 		return err
 	}
+	return r.write(ctx, q, o, e, r.attemptRow(m.ending, m.now))
+}
+
+// write makes a move whose rows are known.
+func (r *record) write(ctx context.Context, q dbgen.Querier, o dbgen.Operation, e dbgen.Outbox, a *dbgen.Attempt) error {
 	if err := r.moveEvent(ctx, q, e); err != nil {
 		return err
 	}
-	if err := r.endAttempt(ctx, q, m.ending, m.now); err != nil {
+	if err := endAttempt(ctx, q, a); err != nil {
 		return err
 	}
 	if err := r.moveOperation(ctx, q, o); err != nil {
@@ -111,23 +116,26 @@ func (r *record) moveOperation(ctx context.Context, q dbgen.Querier, to dbgen.Op
 	return err
 }
 
-// endAttempt records how the attempt that is running ends. One of which that is
-// known already, because its worker said that it does not know, keeps it.
-func (r *record) endAttempt(ctx context.Context, q dbgen.Querier, how ending, now int64) error {
-	if r.event.State != string(eventProcessing) {
+// endAttempt records how an attempt has ended, if one was running. One of which
+// that is known already, because its worker said that it does not know, keeps it.
+func endAttempt(ctx context.Context, q dbgen.Querier, a *dbgen.Attempt) error {
+	if a == nil {
 		return nil
 	}
-	_, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(r.attemptRow(how, now)))
+	_, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(*a))
 	return err
 }
 
-// attemptRow is how the attempt that is running ends.
-func (r *record) attemptRow(how ending, now int64) dbgen.Attempt {
-	a := dbgen.Attempt{
+// attemptRow is how the attempt that is running ends, or nil where none is.
+func (r *record) attemptRow(how ending, now int64) *dbgen.Attempt {
+	if r.event.State != string(eventProcessing) {
+		return nil
+	}
+	a := &dbgen.Attempt{
 		OperationPK: r.operation.OperationPK, Attempt: r.fence(), WorkerID: r.event.LeaseOwner.String,
 		StartedAt: r.event.UpdatedAt, EndedAt: max(now, r.event.UpdatedAt), Outcome: string(how),
 	}
-	a.RowDigest = rowdigest.Attempt(a)
+	a.RowDigest = rowdigest.Attempt(*a)
 	return a
 }
 

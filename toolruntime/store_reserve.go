@@ -45,7 +45,11 @@ var (
 // admission it returns the new record.
 func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err error) {
 	binding := bindingOf(v)
-	tried, stored, doubt := s.reserveAtOnce(ctx, v, binding)
+	var o dbgen.Operation
+	if v.admission != nil {
+		o = newOperation(v)
+	}
+	tried, stored, doubt := s.reserveAtOnce(ctx, v, o, binding)
 	if stored {
 		return tried, nil
 	}
@@ -56,7 +60,7 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 		if v.admission == nil {
 			return checkScope(ctx, q, v)
 		}
-		r, err = insertOperation(ctx, q, v)
+		r, err = insertOperation(ctx, q, v, o)
 		if doubt != nil && errors.Is(err, errScopeChanged) {
 			r, err = tried.recover(ctx, q)
 		}
@@ -117,8 +121,14 @@ func checkScope(ctx context.Context, q dbgen.Querier, v reservation) error {
 
 // insertOperation inserts an approved intent and its event together, unless the
 // scope is taken or was.
-func insertOperation(ctx context.Context, q dbgen.Querier, v reservation) (*record, error) {
-	o := newOperation(v)
+func insertOperation(ctx context.Context, q dbgen.Querier, v reservation, o dbgen.Operation) (*record, error) {
+	taken, err := q.ScopeTaken(ctx, dbgen.ScopeTakenParams(scopeOf(v.bound)))
+	if err != nil {
+		return nil, err
+	}
+	if taken != 0 {
+		return nil, errScopeChanged
+	}
 	row := dbgen.InsertOperationParams{
 		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
 		RequestSha256: o.RequestSha256, ArgumentsJSON: o.ArgumentsJSON,

@@ -8,13 +8,14 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
 
-// reserveAtOnce is reserve by the engine's shortcut. Without stored the caller
-// reserves in a transaction; doubt says that the record may be stored all the same.
-func (s *Store) reserveAtOnce(ctx context.Context, v reservation, binding dbgen.InsertCallBindingParams) (r *record, stored bool, doubt error) {
+// reserveAtOnce stores an operation by the engine's shortcut. Without stored the
+// caller reserves in a transaction; doubt says that the record may be stored all
+// the same.
+func (s *Store) reserveAtOnce(ctx context.Context, v reservation, o dbgen.Operation, binding dbgen.InsertCallBindingParams) (r *record, stored bool, doubt error) {
 	if s.shortcut == nil || v.admission == nil {
 		return nil, false, nil
 	}
-	r = &record{operation: newOperation(v)}
+	r = &record{operation: o}
 	stored, doubt = s.shortcut.Reserve(ctx, func(pk int64) engine.Reservation {
 		r.operation.OperationPK = pk
 		r.event = newEvent(r.operation, v)
@@ -23,25 +24,14 @@ func (s *Store) reserveAtOnce(ctx context.Context, v reservation, binding dbgen.
 	return r, stored, doubt
 }
 
-// commitAtOnce is commit by the engine's shortcut, for a worker who has just got
-// the receipt. Rows that may not move are left to the transaction, which says why.
-func (s *Store) commitAtOnce(ctx context.Context, c commitment) (r *record, stored bool, doubt error) {
-	from := c.record
-	if s.shortcut == nil || c.evidence == nil || c.fence == 0 || c.fence != from.fence() || from.state() != processing {
+// commitAtOnce stores a plan by the engine's shortcut. Rows that may not move are
+// left to the transaction, which says why.
+func (s *Store) commitAtOnce(ctx context.Context, p *engine.Commitment) (r *record, stored bool, doubt error) {
+	if s.shortcut == nil || p == nil {
 		return nil, false, nil
 	}
-	m := move{to: succeeded, now: from.later(c.now), ending: endSucceeded}
-	o, e, err := from.moved(m)
-	if err != nil {
-		return nil, false, nil
-	}
-	d := observedReceipt(&o, *c.evidence, c.now)
-	l := acceptedReceipt(o.OperationPK, &d, c.now)
-	stored, doubt = s.shortcut.Commit(ctx, engine.Commitment{
-		FromOperation: from.operation, Operation: o, FromEvent: from.event, Event: e,
-		Attempt: from.attemptRow(m.ending, m.now), Observed: d, Accepted: l,
-	})
-	return &record{operation: o, event: e, downstream: &d, local: &l}, stored, doubt
+	stored, doubt = s.shortcut.Commit(ctx, *p)
+	return &record{operation: p.Operation, event: p.Event, downstream: &p.Observed, local: &p.Accepted}, stored, doubt
 }
 
 // recover finds out whether a reservation of which nobody knows has taken its

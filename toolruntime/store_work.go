@@ -138,7 +138,7 @@ func (s *Store) renew(ctx context.Context, c *record, leaseUntil int64) error {
 // note records how an attempt has ended, and leaves its lease to run out.
 func (s *Store) note(ctx context.Context, c *record, how ending, now int64) error {
 	return s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
-		return r.endAttempt(ctx, q, how, now)
+		return endAttempt(ctx, q, r.attemptRow(how, now))
 	})
 }
 
@@ -146,7 +146,7 @@ func (s *Store) note(ctx context.Context, c *record, how ending, now int64) erro
 // event stays leased until the next attempt, which so knows that one was lost.
 func (s *Store) postpone(ctx context.Context, c *record, how ending, now, until int64) error {
 	return s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
-		if err := r.endAttempt(ctx, q, how, now); err != nil {
+		if err := endAttempt(ctx, q, r.attemptRow(how, now)); err != nil {
 			return err
 		}
 		return r.extend(ctx, q, until)

@@ -219,110 +219,6 @@ func (q *Queries) GetOperationByScope(ctx context.Context, arg GetOperationBySco
 	return i, err
 }
 
-const InsertOperation = `-- name: InsertOperation :one
-INSERT INTO operations (
-    tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
-    input_schema_revision, output_schema_revision, effect_revision, handler_revision,
-    producer_revision, policy_revision, approval_id, approver_id, approval_digest,
-    approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
-    first_provider, first_api_family, first_adapter_revision, status_ref, state,
-    created_at, updated_at, completed_at, reason, row_digest
-)
-SELECT
-    ?1, ?2, ?3, ?4, ?5, ?6,
-    ?7, ?8, ?9, ?10,
-    ?11, ?12, ?13, ?14, ?15,
-    ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25,
-    ?26, ?27, ?28, ?29, ?30
-WHERE NOT EXISTS (
-    SELECT 1 FROM tombstones
-    WHERE tombstones.tenant_id = ?1 AND tombstones.subject_id = ?2
-        AND tombstones.tool_name = ?3 AND tombstones.idempotency_key = ?4
-) AND NOT EXISTS (
-    SELECT 1 FROM operations AS present
-    WHERE present.tenant_id = ?1 AND present.subject_id = ?2
-        AND present.tool_name = ?3 AND present.idempotency_key = ?4
-)
-ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
-RETURNING operation_pk
-`
-
-type InsertOperationParams struct {
-	TenantID             string
-	SubjectID            string
-	ToolName             string
-	IdempotencyKey       string
-	RequestSha256        string
-	ArgumentsJSON        string
-	InputSchemaRevision  string
-	OutputSchemaRevision string
-	EffectRevision       string
-	HandlerRevision      string
-	ProducerRevision     string
-	PolicyRevision       string
-	ApprovalID           string
-	ApproverID           string
-	ApprovalDigest       string
-	ApprovalExpiresAt    int64
-	ApprovedAt           int64
-	FirstOperationID     string
-	FirstCallID          string
-	FirstResponseID      string
-	FirstProvider        string
-	FirstAPIFamily       string
-	FirstAdapterRevision string
-	StatusRef            string
-	State                string
-	CreatedAt            int64
-	UpdatedAt            int64
-	CompletedAt          sql.NullInt64
-	Reason               string
-	RowDigest            []byte
-}
-
-// InsertOperation takes a scope for an approved intent; no row means that the
-// scope is taken, or was: it has a tombstone. The operation is looked for as well,
-// because PostgreSQL inserts in the place of one that has been pruned since the
-// snapshot was taken, in which its tombstone is not to be seen.
-func (q *Queries) InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error) {
-	row := q.db.QueryRowContext(ctx, InsertOperation,
-		arg.TenantID,
-		arg.SubjectID,
-		arg.ToolName,
-		arg.IdempotencyKey,
-		arg.RequestSha256,
-		arg.ArgumentsJSON,
-		arg.InputSchemaRevision,
-		arg.OutputSchemaRevision,
-		arg.EffectRevision,
-		arg.HandlerRevision,
-		arg.ProducerRevision,
-		arg.PolicyRevision,
-		arg.ApprovalID,
-		arg.ApproverID,
-		arg.ApprovalDigest,
-		arg.ApprovalExpiresAt,
-		arg.ApprovedAt,
-		arg.FirstOperationID,
-		arg.FirstCallID,
-		arg.FirstResponseID,
-		arg.FirstProvider,
-		arg.FirstAPIFamily,
-		arg.FirstAdapterRevision,
-		arg.StatusRef,
-		arg.State,
-		arg.CreatedAt,
-		arg.UpdatedAt,
-		arg.CompletedAt,
-		arg.Reason,
-		arg.RowDigest,
-	)
-	var operation_pk int64
-	err := row.Scan(&operation_pk)
-	return operation_pk, err
-}
-
 const ListOperations = `-- name: ListOperations :many
 SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE operation_pk > ?1
 ORDER BY operation_pk LIMIT CAST(?2 AS BIGINT)
@@ -652,4 +548,38 @@ func (q *Queries) MoveOperation(ctx context.Context, arg MoveOperationParams) (i
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const ScopeTaken = `-- name: ScopeTaken :one
+SELECT CAST((
+    SELECT COUNT(*) FROM operations
+    WHERE operations.tenant_id = CAST(?1 AS TEXT) AND operations.subject_id = CAST(?2 AS TEXT)
+        AND operations.tool_name = CAST(?3 AS TEXT) AND operations.idempotency_key = CAST(?4 AS TEXT)
+) + (
+    SELECT COUNT(*) FROM tombstones
+    WHERE tombstones.tenant_id = CAST(?1 AS TEXT) AND tombstones.subject_id = CAST(?2 AS TEXT)
+        AND tombstones.tool_name = CAST(?3 AS TEXT) AND tombstones.idempotency_key = CAST(?4 AS TEXT)
+) AS BIGINT) AS taken
+`
+
+type ScopeTakenParams struct {
+	TenantID       string
+	SubjectID      string
+	ToolName       string
+	IdempotencyKey string
+}
+
+// ScopeTaken says whether a scope has an operation or had one, of which it then has
+// the tombstone. One that is pruned meanwhile counts: PostgreSQL would insert in its
+// place, whose tombstone is not in the snapshot.
+func (q *Queries) ScopeTaken(ctx context.Context, arg ScopeTakenParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, ScopeTaken,
+		arg.TenantID,
+		arg.SubjectID,
+		arg.ToolName,
+		arg.IdempotencyKey,
+	)
+	var taken int64
+	err := row.Scan(&taken)
+	return taken, err
 }

@@ -106,10 +106,9 @@ type Querier interface {
 	InsertLocalReceipt(ctx context.Context, arg InsertLocalReceiptParams) (int64, error)
 	// InsertMetadata adds an entry, unless it is there.
 	InsertMetadata(ctx context.Context, arg InsertMetadataParams) (int64, error)
-	// InsertOperation takes a scope for an approved intent; no row means that the
-	// scope is taken, or was: it has a tombstone. The operation is looked for as well,
-	// because PostgreSQL inserts in the place of one that has been pruned since the
-	// snapshot was taken, in which its tombstone is not to be seen.
+	// InsertOperation takes a scope that is free for an approved intent. It neither
+	// returns a row nor inserts what it selects: for either SQLite makes a table of
+	// its own, and a copy of every page that it changes.
 	InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error)
 	// InsertRejectedReceipt keeps an attempt's answer that was not accepted, unless it
 	// is kept already.
@@ -174,6 +173,10 @@ type Querier interface {
 	PauseTool(ctx context.Context, arg PauseToolParams) (int64, error)
 	// ResumeTool gives a tool back to the workers.
 	ResumeTool(ctx context.Context, toolName string) (int64, error)
+	// ScopeTaken says whether a scope has an operation or had one, of which it then has
+	// the tombstone. One that is pruned meanwhile counts: PostgreSQL would insert in its
+	// place, whose tombstone is not in the snapshot.
+	ScopeTaken(ctx context.Context, arg ScopeTakenParams) (int64, error)
 }
 
 var _ Querier = (*Queries)(nil)

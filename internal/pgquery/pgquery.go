@@ -159,6 +159,11 @@ func (s *Queries) MoveOperation(ctx context.Context, arg dbgen.MoveOperationPara
 	return v, s.classify(err)
 }
 
+func (s *Queries) ScopeTaken(ctx context.Context, arg dbgen.ScopeTakenParams) (int64, error) {
+	v, err := s.q.ScopeTaken(ctx, postgres.ScopeTakenParams(arg))
+	return v, s.classify(err)
+}
+
 func (s *Queries) HoldCallBinding(ctx context.Context, arg dbgen.HoldCallBindingParams) (string, error) {
 	v, err := s.q.HoldCallBinding(ctx, postgres.HoldCallBindingParams(arg))
 	return v, s.classify(err)

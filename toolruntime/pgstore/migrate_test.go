@@ -155,16 +155,22 @@ func TestTreesAgree(t *testing.T) {
 // shape lists the tables, columns and constraints of a migration. A line of a
 // CREATE TABLE that begins with a lower-case word at four spaces is a column.
 // SQLite changes a key by making the table again, under the name with _new,
-// which is left out: that its columns are the same, the queries see.
+// which is left out: that its columns are the same, the queries see. A constraint
+// that is dropped and added again stays what it is.
 func shape(sql string) string {
 	var b strings.Builder
 	table := ""
+	again := map[string]bool{}
 	for line := range strings.Lines(sql) {
 		line = strings.TrimRight(line, "\n")
 		if name, ok := strings.CutPrefix(line, "CREATE TABLE "); ok {
 			table, _, _ = strings.Cut(name, " ")
 		}
-		if strings.HasSuffix(table, "_new") || strings.Contains(line, "DROP CONSTRAINT ") {
+		if _, name, ok := strings.Cut(line, "DROP CONSTRAINT "); ok {
+			again[strings.TrimSuffix(name, ";")] = true
+			continue
+		}
+		if strings.HasSuffix(table, "_new") {
 			continue
 		}
 		if word, ok := strings.CutPrefix(line, "    "); ok && word[0] >= 'a' && word[0] <= 'z' {
@@ -179,7 +185,9 @@ func shape(sql string) string {
 		}
 		if i := strings.Index(line, "CONSTRAINT "); i >= 0 {
 			name, _, _ := strings.Cut(line[i+len("CONSTRAINT "):], " ")
-			b.WriteString(table + " constraint " + name + "\n")
+			if !again[name] {
+				b.WriteString(table + " constraint " + name + "\n")
+			}
 		}
 		if word := strings.TrimSpace(line); strings.HasPrefix(word, "PRIMARY KEY") || strings.HasPrefix(word, "UNIQUE") || strings.HasPrefix(word, "CREATE ") {
 			b.WriteString(table + " " + strings.TrimRight(word, ",") + "\n")

@@ -108,7 +108,7 @@ func TestAdopt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Migration{From: legacyVersion, To: engine.SchemaVersion, Applied: []string{"00001_ledger.sql", "00002_workers.sql", "00003_upkeep.sql"}, Adopted: 160}
+	want := Migration{From: legacyVersion, To: engine.SchemaVersion, Applied: []string{"00001_ledger.sql", "00002_workers.sql", "00003_upkeep.sql", "00004_checks.sql"}, Adopted: 160}
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
@@ -259,7 +259,7 @@ func TestMigrateTogether(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if total := applied[0] + applied[1] + applied[2] + applied[3] + applied[4] + applied[5] + applied[6] + applied[7]; total != 3 {
+			if total := applied[0] + applied[1] + applied[2] + applied[3] + applied[4] + applied[5] + applied[6] + applied[7]; total != 4 {
 				t.Errorf("%d migrations were applied", total)
 			}
 		})

@@ -54,37 +54,19 @@ SELECT * FROM operations WHERE status_ref = @status_ref;
 -- GetOperation returns an operation by its key.
 SELECT * FROM operations WHERE operation_pk = @operation_pk;
 
--- name: InsertOperation :one
--- InsertOperation takes a scope for an approved intent; no row means that the
--- scope is taken, or was: it has a tombstone. The operation is looked for as well,
--- because PostgreSQL inserts in the place of one that has been pruned since the
--- snapshot was taken, in which its tombstone is not to be seen.
-INSERT INTO operations (
-    tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
-    input_schema_revision, output_schema_revision, effect_revision, handler_revision,
-    producer_revision, policy_revision, approval_id, approver_id, approval_digest,
-    approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
-    first_provider, first_api_family, first_adapter_revision, status_ref, state,
-    created_at, updated_at, completed_at, reason, row_digest
-)
-SELECT
-    @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @arguments_json,
-    @input_schema_revision, @output_schema_revision, @effect_revision, @handler_revision,
-    @producer_revision, @policy_revision, @approval_id, @approver_id, @approval_digest,
-    @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
-    @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
-    @created_at, @updated_at, @completed_at, @reason, @row_digest
-WHERE NOT EXISTS (
-    SELECT 1 FROM tombstones
-    WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
-        AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
-) AND NOT EXISTS (
-    SELECT 1 FROM operations AS present
-    WHERE present.tenant_id = @tenant_id AND present.subject_id = @subject_id
-        AND present.tool_name = @tool_name AND present.idempotency_key = @idempotency_key
-)
-ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
-RETURNING operation_pk;
+-- name: ScopeTaken :one
+-- ScopeTaken says whether a scope has an operation or had one, of which it then has
+-- the tombstone. One that is pruned meanwhile counts: PostgreSQL would insert in its
+-- place, whose tombstone is not in the snapshot.
+SELECT CAST((
+    SELECT COUNT(*) FROM operations
+    WHERE operations.tenant_id = CAST(@tenant_id AS TEXT) AND operations.subject_id = CAST(@subject_id AS TEXT)
+        AND operations.tool_name = CAST(@tool_name AS TEXT) AND operations.idempotency_key = CAST(@idempotency_key AS TEXT)
+) + (
+    SELECT COUNT(*) FROM tombstones
+    WHERE tombstones.tenant_id = CAST(@tenant_id AS TEXT) AND tombstones.subject_id = CAST(@subject_id AS TEXT)
+        AND tombstones.tool_name = CAST(@tool_name AS TEXT) AND tombstones.idempotency_key = CAST(@idempotency_key AS TEXT)
+) AS BIGINT) AS taken;
 
 -- name: MoveOperation :execrows
 -- MoveOperation changes an operation's state, if every column is still what the

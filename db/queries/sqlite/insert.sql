@@ -1,0 +1,19 @@
+-- name: InsertOperation :execlastid
+-- InsertOperation takes a scope that is free for an approved intent. It neither
+-- returns a row nor inserts what it selects: for either SQLite makes a table of
+-- its own, and a copy of every page that it changes.
+INSERT INTO operations (
+    tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
+    input_schema_revision, output_schema_revision, effect_revision, handler_revision,
+    producer_revision, policy_revision, approval_id, approver_id, approval_digest,
+    approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
+    first_provider, first_api_family, first_adapter_revision, status_ref, state,
+    created_at, updated_at, completed_at, reason, row_digest
+) VALUES (
+    @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @arguments_json,
+    @input_schema_revision, @output_schema_revision, @effect_revision, @handler_revision,
+    @producer_revision, @policy_revision, @approval_id, @approver_id, @approval_digest,
+    @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
+    @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
+    @created_at, @updated_at, @completed_at, @reason, @row_digest
+);
