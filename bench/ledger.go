@@ -21,7 +21,7 @@ import (
 // They are package sqlitestore's, which keeps them to itself; TestSettings reads
 // them there and fails when these are others.
 const (
-	sqliteBoth   = "_synchronous=FULL&_foreign_keys=on&_busy_timeout=5000&_stmt_cache_size=128"
+	sqliteBoth   = "_synchronous=FULL&_foreign_keys=on&_busy_timeout=5000&_stmt_cache_size=128&_mutex=no"
 	sqliteWriter = sqliteBoth + "&_journal_mode=WAL&_cache_size=-65536"
 	sqliteReader = sqliteBoth + "&_query_only=on&_cache_size=-16384"
 	sqlitePragma = `

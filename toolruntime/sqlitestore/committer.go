@@ -53,7 +53,7 @@ func newCommitter(conn *sql.Conn, wait time.Duration) (*committer, error) {
 	c.lead <- struct{}{}
 	var err error
 	c.driver, err = driverOf(conn)
-	c.queries = newQueries(classified{conn}, c.driver)
+	c.queries = newQueries(&direct{Conn: conn, driver: c.driver}, c.driver)
 	return c, err
 }
 

@@ -1,8 +1,6 @@
 package sqlitestore
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -58,15 +56,6 @@ func fileError(err error) error {
 		kind = engine.ErrReadOnly
 	}
 	return &engine.Error{Kind: kind, Cause: err}
-}
-
-// A classified connection gives the errors of statements their kinds where they
-// occur, so that a transaction sees them, and not only its caller.
-type classified struct{ *sql.Conn }
-
-func (c classified) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	r, err := c.Conn.ExecContext(ctx, query, args...)
-	return r, classify(err)
 }
 
 // readOnly tells a ledger that cannot be written from one that cannot be opened:

@@ -30,6 +30,33 @@ func newQueries(db dbgen.DBTX, conn *sqlite3.SQLiteConn) *queries {
 	return q
 }
 
+// A direct connection executes statements past package database/sql, whose share
+// of a short one is a third, and gives their errors their kinds where they occur,
+// so that a transaction sees them, and not only its caller. It belongs to one
+// goroutine at a time.
+type direct struct {
+	*sql.Conn
+	driver *sqlite3.SQLiteConn
+	args   []driver.NamedValue
+}
+
+// ExecContext implements [dbgen.DBTX] for the types of values that the ledger has.
+func (d *direct) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	d.args = d.args[:0]
+	for i, arg := range args {
+		var err error
+		if v, ok := arg.(driver.Valuer); ok { // a NULL, perhaps
+			arg, err = v.Value()
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.args = append(d.args, driver.NamedValue{Ordinal: i + 1, Value: arg})
+	}
+	r, err := d.driver.ExecContext(ctx, query, d.args)
+	return r, classify(err)
+}
+
 // driverOf is the driver's connection under conn, which its holder may use while
 // it uses conn for nothing else.
 func driverOf(conn *sql.Conn) (d *sqlite3.SQLiteConn, err error) {

@@ -100,8 +100,7 @@ type sqliteEngine struct {
 	readers chan reader
 	opened  int // readers
 
-	peeking    atomic.Int64
-	processors int64
+	peeking atomic.Int64
 
 	shut    atomic.Bool
 	closing sync.Once
@@ -166,8 +165,7 @@ func or(s, otherwise string) string {
 
 func (e *sqliteEngine) openReaders(ctx context.Context) error {
 	e.readDB = sql.OpenDB(e.reading)
-	e.processors = int64(runtime.GOMAXPROCS(0))
-	n := max(4, e.processors)
+	n := max(4, runtime.GOMAXPROCS(0))
 	e.readers = make(chan reader, n)
 	for range n {
 		conn, err := e.readDB.Conn(ctx)
@@ -223,11 +221,11 @@ func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
 // connection: each commit makes the pages that a reader has cached invalid, and
 // the writer's are still there.
 //
-// Where there are more callers than processors they take turns. Nothing in a peek
-// blocks, so one who peeks on and on would keep its processor for a whole time
-// slice, in which others wait for milliseconds.
+// Where callers crowd, they take turns. Nothing in a peek blocks, so one who peeks
+// on and on would keep its processor for a whole time slice, in which others wait
+// for milliseconds.
 func (e *sqliteEngine) Peek(ctx context.Context, unit engine.Unit) error {
-	crowded := e.peeking.Add(1) > e.processors
+	crowded := e.peeking.Add(1) > 2*int64(e.opened)
 	defer func() {
 		if crowded {
 			runtime.Gosched()
@@ -335,6 +333,7 @@ func newConnector(path string, wait time.Duration, v url.Values) *connector {
 	v.Set("_foreign_keys", "on")
 	v.Set("_busy_timeout", fmt.Sprint(wait.Milliseconds()))
 	v.Set("_stmt_cache_size", "128")
+	v.Set("_mutex", "no") // whoever holds a connection holds it alone
 	return &connector{
 		driver: sqlite3.SQLiteDriver{ConnectHook: verify},
 		dsn:    dsn(path, v),
