@@ -37,7 +37,7 @@ Examples:
   go run . -run 'fresh/sqlite' -rounds 1      a part, quickly
   go run . -run '^(floor|runtime)/replay'     only what a regular expression matches
   go run . -from results.jsonl                the tables of an earlier run
-  go run . -scale 0,100k,1M                   as the ledger grows, on SQLite
+  go run . -scale 2k,100k,1M                  as the ledger grows, on SQLite
 
 Put -dir on the disk that matters: in a folder in memory a sync costs nothing. The
 private PostgreSQL is always in /tmp.
@@ -72,7 +72,7 @@ func parse(args []string, out io.Writer) (c config, err error) {
 	flags.StringVar(&c.out, "out", "", "write the results to this `file`, a JSON line each")
 	flags.StringVar(&c.docs, "docs", "", "write the tables and the chart into benchmarks.md in this `folder`; not with -run")
 	flags.StringVar(&c.from, "from", "", "measure nothing: report the results in this `file`")
-	scale := flags.String("scale", "", "measure instead how a ledger of so many `operations` behaves, a list such as 0,100k,1M,5M")
+	scale := flags.String("scale", "", "measure instead how a ledger of so many `operations` behaves, a list such as 2k,100k,1M,5M")
 	flags.BoolVar(&c.list, "list", false, "list the scenarios and measure nothing")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -90,7 +90,7 @@ func parse(args []string, out io.Writer) (c config, err error) {
 	return c, err
 }
 
-// sizes reads a growing list such as 0,100k,1M.
+// sizes reads a growing list such as 2k,100k,1M.
 func sizes(list string) ([]int64, error) {
 	var all []int64
 	for s := range strings.SplitSeq(list, ",") {
@@ -102,7 +102,7 @@ func sizes(list string) ([]int64, error) {
 		}
 		n, err := strconv.ParseInt(digits, 10, 32)
 		if err != nil || n < 0 || len(all) > 0 && n*unit <= all[len(all)-1] {
-			return nil, fmt.Errorf("-scale: %q is not a growing list such as 0,100k,1M", list)
+			return nil, fmt.Errorf("-scale: %q is not a growing list such as 2k,100k,1M", list)
 		}
 		all = append(all, n*unit)
 	}

@@ -17,6 +17,7 @@ var titles = []struct{ name, title string }{
 	{"work", "worker: backlog carried out"},
 	{"bulk", "backlog accepted and carried out"},
 	{"replay", "repeated call"},
+	{"recent", "repeated call, of the newest 1,000"},
 	{"status", "status query"},
 	{"due", "worker: 32 due operations found"},
 	{"audit", "audit"},

@@ -27,6 +27,10 @@ type growth struct {
 	fresh  int64 // the numbers of those that are measured, far above
 }
 
+// recent is how many of the newest operations are repeated where those are: a
+// provider repeats what it has just called, and not what it called last year.
+const recent = 1000
+
 // fillSettings are for filling, which nobody's data depends on.
 const fillSettings = "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=128&_cache_size=-1048576"
 
@@ -132,9 +136,14 @@ func (g *growth) scenarios() []scenario {
 		return all
 	}
 	known := func(int64) int64 { return rand.Int64N(g.filled) + 1 }
+	newest := func(int64) int64 { return g.filled - rand.Int64N(min(recent, g.filled)) }
 	for _, callers := range []int{1, 8} {
-		add("floor", "replay", callers, func(ctx context.Context, b *bed) (load, error) { return g.l.floorReplay(ctx, b, callers, known) })
-		runtime("replay", callers, func() load { return g.l.replay(known) })
+		replays := func(name string, pick func(int64) int64) {
+			add("floor", name, callers, func(ctx context.Context, b *bed) (load, error) { return g.l.floorReplay(ctx, b, callers, pick) })
+			runtime(name, callers, func() load { return g.l.replay(pick) })
+		}
+		replays("replay", known)
+		replays("recent", newest)
 	}
 	runtime("status", 1, func() load { return g.l.status(known) })
 	return all

@@ -163,6 +163,13 @@ func or(s, otherwise string) string {
 	return s
 }
 
+// The readers share out so many KiB for the pages that they keep. An operation of a
+// large ledger has each of its rows, and each of their keys, in a page of its own.
+const (
+	readCache  = 128 << 10
+	leastCache = 8 << 10 // of each
+)
+
 func (e *sqliteEngine) openReaders(ctx context.Context) error {
 	e.readDB = sql.OpenDB(e.reading)
 	n := max(4, runtime.GOMAXPROCS(0))
@@ -173,6 +180,9 @@ func (e *sqliteEngine) openReaders(ctx context.Context) error {
 			return err
 		}
 		d, err := driverOf(conn)
+		if err == nil {
+			_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA cache_size = -%d", max(readCache/n, leastCache)))
+		}
 		if err != nil {
 			return errors.Join(err, conn.Close())
 		}
