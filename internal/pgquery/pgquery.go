@@ -17,7 +17,6 @@ import (
 type Queries struct {
 	q        *postgres.Queries
 	classify func(error) error
-	free     *free // what Lookup has found for a scope without an operation
 }
 
 var _ dbgen.Querier = (*Queries)(nil)

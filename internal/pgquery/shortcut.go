@@ -3,20 +3,35 @@ package pgquery
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/toolruntime/toolruntime-go/internal/dbgen/postgres"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
 
-// NextOperationKey takes a key for an operation.
-func (s *Queries) NextOperationKey(ctx context.Context) (int64, error) {
-	pk, err := s.q.NextOperationKey(ctx)
-	return pk, s.classify(err)
+// NextOperationKeys takes keys for operations.
+func NextOperationKeys(keys []int64) Statement {
+	q := recorded(func(ctx context.Context, q *postgres.Queries) error {
+		return q.NextOperationKeys(ctx, int64(len(keys)))
+	})
+	q.read = func(rows pgx.Rows) error {
+		for i := range keys {
+			if !rows.Next() {
+				break
+			}
+			if err := rows.Scan(&keys[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return q
 }
 
-// Reserve stores a reservation, and returns the key for the next.
-func (s *Queries) Reserve(ctx context.Context, r engine.Reservation) (next int64, err error) {
+// Reserve stores a reservation, and then calls stored with the key for the next.
+func Reserve(r engine.Reservation, stored func(next int64)) Statement {
 	o, e, b := &r.Operation, &r.Event, &r.Binding
-	next, err = s.q.Reserve(ctx, postgres.ReserveParams{
+	arg := postgres.ReserveParams{
 		OperationPK: o.OperationPK,
 		TenantID:    o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
 		RequestSha256: o.RequestSha256, ArgumentsJSON: o.ArgumentsJSON,
@@ -37,15 +52,17 @@ func (s *Queries) Reserve(ctx context.Context, r engine.Reservation) (next int64
 
 		Provider: b.Provider, APIFamily: b.APIFamily, ResponseID: b.ResponseID, CallID: b.CallID,
 		FingerprintSha256: b.FingerprintSha256, BoundAt: b.CreatedAt, BoundRef: b.StatusRef, BindingDigest: b.RowDigest,
-	})
-	return next, s.classify(err)
+	}
+	s := recorded(func(ctx context.Context, q *postgres.Queries) error { return q.Reserve(ctx, arg) })
+	s.read = key(stored)
+	return s
 }
 
-// Commit stores a commitment.
-func (s *Queries) Commit(ctx context.Context, c engine.Commitment) error {
+// Commit stores a commitment, and then calls stored.
+func Commit(c engine.Commitment, stored func(pk int64)) Statement {
 	from, o, fromEvent, e := &c.FromOperation, &c.Operation, &c.FromEvent, &c.Event
 	a, d, l := &c.Attempt, &c.Observed, &c.Accepted
-	_, err := s.q.Commit(ctx, postgres.CommitParams{
+	arg := postgres.CommitParams{
 		OperationPK: from.OperationPK, FromDigest: from.RowDigest, FromState: from.State,
 		FromUpdatedAt: from.UpdatedAt, FromReason: from.Reason,
 		TenantID: from.TenantID, SubjectID: from.SubjectID, ToolName: from.ToolName, IdempotencyKey: from.IdempotencyKey,
@@ -72,6 +89,23 @@ func (s *Queries) Commit(ctx context.Context, c engine.Commitment) error {
 		ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID, ResultJSON: d.ResultJSON,
 		ReceiptProducer: d.ProducerRevision, ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt,
 		CommittedAt: d.CommittedAt, DownstreamDigest: d.RowDigest, ReconciledAt: l.ReconciledAt, LocalDigest: l.RowDigest,
-	})
-	return s.classify(err)
+	}
+	s := recorded(func(ctx context.Context, q *postgres.Queries) error { return q.Commit(ctx, arg) })
+	s.read = key(stored)
+	return s
+}
+
+// key reads the key that a statement has returned, if it has.
+func key(there func(int64)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		if !rows.Next() {
+			return nil
+		}
+		var pk int64
+		err := rows.Scan(&pk)
+		if err == nil {
+			there(pk)
+		}
+		return err
+	}
 }

@@ -65,9 +65,6 @@ func (e *pgEngine) Read(ctx context.Context, unit engine.Unit) error {
 	})
 }
 
-// Peek implements [engine.Engine].
-func (e *pgEngine) Peek(ctx context.Context, unit engine.Unit) error { return e.Read(ctx, unit) }
-
 // Snapshot implements [engine.Engine].
 func (e *pgEngine) Snapshot(ctx context.Context, view func(context.Context, engine.Snapshot) error) error {
 	if err := e.enter(); err != nil {
@@ -255,8 +252,7 @@ func (e *pgEngine) ask(lost *lostAnswer) error {
 // once, a server that is away more slowly. Between tries nothing is stored, so
 // ctx ends it there.
 func (e *pgEngine) persist(ctx context.Context, try func() error) error {
-	limit, cancel := context.WithTimeout(ctx, e.retry)
-	defer cancel()
+	until := time.Now().Add(e.retry)
 	duplicates := 0
 	for p := newPause(); ; {
 		err := try()
@@ -274,7 +270,10 @@ func (e *pgEngine) persist(ctx context.Context, try func() error) error {
 				return err
 			}
 		}
-		if !p.wait(limit, away) {
+		limit, cancel := context.WithDeadline(ctx, until)
+		again := p.wait(limit, away)
+		cancel()
+		if !again {
 			if ctx.Err() != nil && !errors.Is(err, engine.ErrCommitUnknown) {
 				return ctx.Err()
 			}

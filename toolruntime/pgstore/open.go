@@ -87,6 +87,9 @@ type pgEngine struct {
 	retry  time.Duration
 	noKeys atomic.Bool // the role may not use the sequence of operations
 
+	lookups gatherer[*lookup]
+	writes  gatherer[*write]
+
 	mu      sync.Mutex
 	shut    bool
 	running sync.WaitGroup
@@ -106,7 +109,10 @@ func connect(url string, opts *Options) (*pgEngine, error) {
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	return &pgEngine{db: db, schema: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout}, nil
+	e := &pgEngine{db: db, schema: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout}
+	e.lookups = gatherer[*lookup]{db: db, send: e.sendLookups, leave: true}
+	e.writes = gatherer[*write]{db: db, send: e.sendWrites}
+	return e, nil
 }
 
 func (o *Options) withDefaults() (Options, error) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -287,52 +286,5 @@ func TestShortcutOfAClosedEngine(t *testing.T) {
 	}
 	if err := e.Write(context.Background(), putMetadata("row")); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// A queryCount counts the queries that return a row.
-type queryCount struct {
-	*sql.DB
-	queries int
-}
-
-func (c *queryCount) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	c.queries++
-	return c.DB.QueryRowContext(ctx, query, args...)
-}
-
-// TestLookupOfANewCall: both looks at a call that is new are one query, and the
-// second is asked by itself where it is about something else.
-func TestLookupOfANewCall(t *testing.T) {
-	ctx := context.Background()
-	e, address := newEngine(t, Options{})
-	r := mustReserve(t, e, "a", "call-a")
-	db := &queryCount{DB: pgtest.Open(t, address)}
-	of := func(key, call string) dbgen.LookupParams {
-		return dbgen.LookupParams{TenantID: "t", SubjectID: "s", ToolName: "tool", IdempotencyKey: key,
-			Provider: "p", APIFamily: "f", ResponseID: "r", CallID: call}
-	}
-	free := func(p dbgen.LookupParams) dbgen.LookupFreeParams {
-		return dbgen.LookupFreeParams{TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: p.ToolName, IdempotencyKey: p.IdempotencyKey,
-			Provider: p.Provider, APIFamily: p.APIFamily, ResponseID: p.ResponseID, CallID: p.CallID}
-	}
-	row, err := pgquery.New(db, classify).Lookup(ctx, of("a", "call-b"))
-	if diff := cmp.Diff(r.Operation, row.Operation); err != nil || diff != "" || row.Attempts != 1 || row.Fingerprint != "" || row.ReceiptOf.Valid {
-		t.Errorf("%+v, %v, (-want +got):\n%s", row, err, diff)
-	}
-	q := pgquery.New(db, classify)
-	if _, err := q.Lookup(ctx, of("b", "call-a")); !errors.Is(err, sql.ErrNoRows) {
-		t.Fatalf("got %v", err)
-	}
-	db.queries = 0
-	for _, tt := range []struct {
-		call    string
-		want    string
-		queries int
-	}{{"call-a", r.Binding.FingerprintSha256, 0}, {"call-b", "", 1}} {
-		got, err := q.LookupFree(ctx, free(of("b", tt.call)))
-		if diff := cmp.Diff(dbgen.LookupFreeRow{Fingerprint: tt.want}, got); err != nil || diff != "" || db.queries != tt.queries {
-			t.Errorf("%s: %d queries, %v, (-want +got):\n%s", tt.call, db.queries, err, diff)
-		}
 	}
 }

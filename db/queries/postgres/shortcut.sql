@@ -3,69 +3,47 @@
 -- runtime's own transaction says why. Every reason for which it may store them is
 -- in its own WHERE, or a unique index, so READ COMMITTED is enough.
 
--- name: NextOperationKey :one
--- NextOperationKey takes a key for an operation, which its event's digest binds.
-SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS operation_pk;
+-- name: NextOperationKeys :exec
+-- NextOperationKeys takes keys for operations, which the digests of their events bind.
+SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS operation_pk
+FROM generate_series(1, CAST(@keys AS BIGINT));
 
--- name: LookupOnce :one
--- LookupOnce is Lookup and LookupFree in one, and always one row: without an
--- operation its key is 0. A snapshot has an operation or, once it was pruned, its
--- tombstone.
+-- name: LookupOnce :exec
+-- LookupOnce is Lookup and LookupFree in one, and always one row: what there is not
+-- is null. The scope is not repeated. A snapshot has an operation or, once it was
+-- pruned, its tombstone.
 SELECT
-    CAST(COALESCE(operations.operation_pk, 0) AS BIGINT) AS operation_pk,
-    CAST(COALESCE(operations.tenant_id, '') AS TEXT) AS tenant_id,
-    CAST(COALESCE(operations.subject_id, '') AS TEXT) AS subject_id,
-    CAST(COALESCE(operations.tool_name, '') AS TEXT) AS tool_name,
-    CAST(COALESCE(operations.idempotency_key, '') AS TEXT) AS idempotency_key,
-    CAST(COALESCE(operations.request_sha256, '') AS TEXT) AS request_sha256,
-    CAST(COALESCE(operations.arguments_json, '') AS TEXT) AS arguments_json,
-    CAST(COALESCE(operations.input_schema_revision, '') AS TEXT) AS input_schema_revision,
-    CAST(COALESCE(operations.output_schema_revision, '') AS TEXT) AS output_schema_revision,
-    CAST(COALESCE(operations.effect_revision, '') AS TEXT) AS effect_revision,
-    CAST(COALESCE(operations.handler_revision, '') AS TEXT) AS handler_revision,
-    CAST(COALESCE(operations.producer_revision, '') AS TEXT) AS producer_revision,
-    CAST(COALESCE(operations.policy_revision, '') AS TEXT) AS policy_revision,
-    CAST(COALESCE(operations.approval_id, '') AS TEXT) AS approval_id,
-    CAST(COALESCE(operations.approver_id, '') AS TEXT) AS approver_id,
-    CAST(COALESCE(operations.approval_digest, '') AS TEXT) AS approval_digest,
-    CAST(COALESCE(operations.approval_expires_at, 0) AS BIGINT) AS approval_expires_at,
-    CAST(COALESCE(operations.approved_at, 0) AS BIGINT) AS approved_at,
-    CAST(COALESCE(operations.first_operation_id, '') AS TEXT) AS first_operation_id,
-    CAST(COALESCE(operations.first_call_id, '') AS TEXT) AS first_call_id,
-    CAST(COALESCE(operations.first_response_id, '') AS TEXT) AS first_response_id,
-    CAST(COALESCE(operations.first_provider, '') AS TEXT) AS first_provider,
-    CAST(COALESCE(operations.first_api_family, '') AS TEXT) AS first_api_family,
-    CAST(COALESCE(operations.first_adapter_revision, '') AS TEXT) AS first_adapter_revision,
-    CAST(COALESCE(operations.status_ref, '') AS TEXT) AS status_ref,
-    CAST(COALESCE(operations.state, '') AS TEXT) AS state,
-    CAST(COALESCE(operations.created_at, 0) AS BIGINT) AS created_at,
-    CAST(COALESCE(operations.updated_at, 0) AS BIGINT) AS updated_at,
-    operations.completed_at,
-    CAST(COALESCE(operations.reason, '') AS TEXT) AS reason,
-    CAST(COALESCE(operations.row_digest, '') AS BYTEA) AS row_digest,
+    operations.operation_pk, operations.request_sha256, operations.arguments_json,
+    operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision,
+    operations.handler_revision, operations.producer_revision, operations.policy_revision,
+    operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at,
+    operations.approved_at, operations.first_operation_id, operations.first_call_id,
+    operations.first_response_id, operations.first_provider, operations.first_api_family,
+    operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at,
+    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
     local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
     local_receipts.observed_at, local_receipts.effect_revision AS receipt_effect,
     local_receipts.reconciled_at, local_receipts.row_digest AS receipt_digest,
-    CAST(COALESCE((SELECT outbox.attempt_count FROM outbox WHERE outbox.operation_pk = operations.operation_pk), 0) AS BIGINT) AS attempts,
-    CAST(COALESCE((
+    (SELECT outbox.attempt_count FROM outbox WHERE outbox.operation_pk = operations.operation_pk) AS attempts,
+    (
         SELECT call_bindings.fingerprint_sha256 FROM call_bindings
         WHERE call_bindings.tenant_id = @tenant_id AND call_bindings.subject_id = @subject_id
             AND call_bindings.provider = @provider AND call_bindings.api_family = @api_family
             AND call_bindings.response_id = @response_id AND call_bindings.call_id = @call_id
-    ), '') AS TEXT) AS fingerprint,
-    CAST(CASE WHEN operations.operation_pk IS NULL THEN (
+    ) AS fingerprint,
+    CASE WHEN operations.operation_pk IS NULL THEN (
         SELECT COUNT(*) FROM tombstones
         WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
             AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
-    ) ELSE 0 END AS BIGINT) AS tombstones
+    ) END AS tombstones
 FROM (SELECT 1 AS one) AS call
 LEFT JOIN operations ON operations.tenant_id = @tenant_id AND operations.subject_id = @subject_id
     AND operations.tool_name = @tool_name AND operations.idempotency_key = @idempotency_key
 LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk;
 
--- name: Reserve :one
+-- name: Reserve :exec
 -- Reserve takes a scope for an approved intent with its event, and binds the call
 -- identity; no row means that the scope is taken, or was. It returns the key for
 -- the next operation, to save asking for it.
@@ -126,7 +104,7 @@ WITH taken AS (
 SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS next_key
 FROM taken;
 
--- name: Commit :one
+-- name: Commit :exec
 -- Commit accepts a receipt and ends the operation with its event and attempt; no
 -- row means that one of the two is not what the caller has read in every column.
 -- A scope or an operation that has a receipt fails the statement.

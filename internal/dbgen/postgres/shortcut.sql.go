@@ -10,7 +10,7 @@ import (
 	"database/sql"
 )
 
-const commit = `-- name: Commit :one
+const commit = `-- name: Commit :exec
 WITH held AS (
     SELECT operations.operation_pk
     FROM outbox JOIN operations ON operations.operation_pk = outbox.operation_pk
@@ -152,8 +152,8 @@ type CommitParams struct {
 // has run out), the lock waits for him and the WHERE is held against the rows as
 // he left them: only one of the two gets them. Nobody moves them afterwards.
 // They are locked in the order in which every transaction writes them.
-func (q *Queries) Commit(ctx context.Context, arg CommitParams) (int64, error) {
-	row := q.db.QueryRowContext(ctx, commit,
+func (q *Queries) Commit(ctx context.Context, arg CommitParams) error {
+	_, err := q.db.ExecContext(ctx, commit,
 		arg.OperationPK,
 		arg.FromEventDigest,
 		arg.FromEventState,
@@ -220,61 +220,36 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) (int64, error) {
 		arg.ReconciledAt,
 		arg.LocalDigest,
 	)
-	var operation_pk int64
-	err := row.Scan(&operation_pk)
-	return operation_pk, err
+	return err
 }
 
-const lookupOnce = `-- name: LookupOnce :one
+const lookupOnce = `-- name: LookupOnce :exec
 SELECT
-    CAST(COALESCE(operations.operation_pk, 0) AS BIGINT) AS operation_pk,
-    CAST(COALESCE(operations.tenant_id, '') AS TEXT) AS tenant_id,
-    CAST(COALESCE(operations.subject_id, '') AS TEXT) AS subject_id,
-    CAST(COALESCE(operations.tool_name, '') AS TEXT) AS tool_name,
-    CAST(COALESCE(operations.idempotency_key, '') AS TEXT) AS idempotency_key,
-    CAST(COALESCE(operations.request_sha256, '') AS TEXT) AS request_sha256,
-    CAST(COALESCE(operations.arguments_json, '') AS TEXT) AS arguments_json,
-    CAST(COALESCE(operations.input_schema_revision, '') AS TEXT) AS input_schema_revision,
-    CAST(COALESCE(operations.output_schema_revision, '') AS TEXT) AS output_schema_revision,
-    CAST(COALESCE(operations.effect_revision, '') AS TEXT) AS effect_revision,
-    CAST(COALESCE(operations.handler_revision, '') AS TEXT) AS handler_revision,
-    CAST(COALESCE(operations.producer_revision, '') AS TEXT) AS producer_revision,
-    CAST(COALESCE(operations.policy_revision, '') AS TEXT) AS policy_revision,
-    CAST(COALESCE(operations.approval_id, '') AS TEXT) AS approval_id,
-    CAST(COALESCE(operations.approver_id, '') AS TEXT) AS approver_id,
-    CAST(COALESCE(operations.approval_digest, '') AS TEXT) AS approval_digest,
-    CAST(COALESCE(operations.approval_expires_at, 0) AS BIGINT) AS approval_expires_at,
-    CAST(COALESCE(operations.approved_at, 0) AS BIGINT) AS approved_at,
-    CAST(COALESCE(operations.first_operation_id, '') AS TEXT) AS first_operation_id,
-    CAST(COALESCE(operations.first_call_id, '') AS TEXT) AS first_call_id,
-    CAST(COALESCE(operations.first_response_id, '') AS TEXT) AS first_response_id,
-    CAST(COALESCE(operations.first_provider, '') AS TEXT) AS first_provider,
-    CAST(COALESCE(operations.first_api_family, '') AS TEXT) AS first_api_family,
-    CAST(COALESCE(operations.first_adapter_revision, '') AS TEXT) AS first_adapter_revision,
-    CAST(COALESCE(operations.status_ref, '') AS TEXT) AS status_ref,
-    CAST(COALESCE(operations.state, '') AS TEXT) AS state,
-    CAST(COALESCE(operations.created_at, 0) AS BIGINT) AS created_at,
-    CAST(COALESCE(operations.updated_at, 0) AS BIGINT) AS updated_at,
-    operations.completed_at,
-    CAST(COALESCE(operations.reason, '') AS TEXT) AS reason,
-    CAST(COALESCE(operations.row_digest, '') AS BYTEA) AS row_digest,
+    operations.operation_pk, operations.request_sha256, operations.arguments_json,
+    operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision,
+    operations.handler_revision, operations.producer_revision, operations.policy_revision,
+    operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at,
+    operations.approved_at, operations.first_operation_id, operations.first_call_id,
+    operations.first_response_id, operations.first_provider, operations.first_api_family,
+    operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at,
+    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
     local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
     local_receipts.observed_at, local_receipts.effect_revision AS receipt_effect,
     local_receipts.reconciled_at, local_receipts.row_digest AS receipt_digest,
-    CAST(COALESCE((SELECT outbox.attempt_count FROM outbox WHERE outbox.operation_pk = operations.operation_pk), 0) AS BIGINT) AS attempts,
-    CAST(COALESCE((
+    (SELECT outbox.attempt_count FROM outbox WHERE outbox.operation_pk = operations.operation_pk) AS attempts,
+    (
         SELECT call_bindings.fingerprint_sha256 FROM call_bindings
         WHERE call_bindings.tenant_id = $1 AND call_bindings.subject_id = $2
             AND call_bindings.provider = $3 AND call_bindings.api_family = $4
             AND call_bindings.response_id = $5 AND call_bindings.call_id = $6
-    ), '') AS TEXT) AS fingerprint,
-    CAST(CASE WHEN operations.operation_pk IS NULL THEN (
+    ) AS fingerprint,
+    CASE WHEN operations.operation_pk IS NULL THEN (
         SELECT COUNT(*) FROM tombstones
         WHERE tombstones.tenant_id = $1 AND tombstones.subject_id = $2
             AND tombstones.tool_name = $7 AND tombstones.idempotency_key = $8
-    ) ELSE 0 END AS BIGINT) AS tombstones
+    ) END AS tombstones
 FROM (SELECT 1 AS one) AS call
 LEFT JOIN operations ON operations.tenant_id = $1 AND operations.subject_id = $2
     AND operations.tool_name = $7 AND operations.idempotency_key = $8
@@ -292,59 +267,11 @@ type LookupOnceParams struct {
 	IdempotencyKey string
 }
 
-type LookupOnceRow struct {
-	OperationPK          int64
-	TenantID             string
-	SubjectID            string
-	ToolName             string
-	IdempotencyKey       string
-	RequestSha256        string
-	ArgumentsJSON        string
-	InputSchemaRevision  string
-	OutputSchemaRevision string
-	EffectRevision       string
-	HandlerRevision      string
-	ProducerRevision     string
-	PolicyRevision       string
-	ApprovalID           string
-	ApproverID           string
-	ApprovalDigest       string
-	ApprovalExpiresAt    int64
-	ApprovedAt           int64
-	FirstOperationID     string
-	FirstCallID          string
-	FirstResponseID      string
-	FirstProvider        string
-	FirstAPIFamily       string
-	FirstAdapterRevision string
-	StatusRef            string
-	State                string
-	CreatedAt            int64
-	UpdatedAt            int64
-	CompletedAt          sql.NullInt64
-	Reason               string
-	RowDigest            []byte
-	ReceiptOf            sql.NullInt64
-	ReceiptID            sql.NullString
-	DownstreamRequestID  sql.NullString
-	ReceiptRequest       sql.NullString
-	ResultJSON           sql.NullString
-	ReceiptProducer      sql.NullString
-	ResourceRevision     sql.NullString
-	ObservedAt           sql.NullString
-	ReceiptEffect        sql.NullString
-	ReconciledAt         sql.NullInt64
-	ReceiptDigest        []byte
-	Attempts             int64
-	Fingerprint          string
-	Tombstones           int64
-}
-
-// LookupOnce is Lookup and LookupFree in one, and always one row: without an
-// operation its key is 0. A snapshot has an operation or, once it was pruned, its
-// tombstone.
-func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) (LookupOnceRow, error) {
-	row := q.db.QueryRowContext(ctx, lookupOnce,
+// LookupOnce is Lookup and LookupFree in one, and always one row: what there is not
+// is null. The scope is not repeated. A snapshot has an operation or, once it was
+// pruned, its tombstone.
+func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) error {
+	_, err := q.db.ExecContext(ctx, lookupOnce,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.Provider,
@@ -354,75 +281,26 @@ func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) (LookupO
 		arg.ToolName,
 		arg.IdempotencyKey,
 	)
-	var i LookupOnceRow
-	err := row.Scan(
-		&i.OperationPK,
-		&i.TenantID,
-		&i.SubjectID,
-		&i.ToolName,
-		&i.IdempotencyKey,
-		&i.RequestSha256,
-		&i.ArgumentsJSON,
-		&i.InputSchemaRevision,
-		&i.OutputSchemaRevision,
-		&i.EffectRevision,
-		&i.HandlerRevision,
-		&i.ProducerRevision,
-		&i.PolicyRevision,
-		&i.ApprovalID,
-		&i.ApproverID,
-		&i.ApprovalDigest,
-		&i.ApprovalExpiresAt,
-		&i.ApprovedAt,
-		&i.FirstOperationID,
-		&i.FirstCallID,
-		&i.FirstResponseID,
-		&i.FirstProvider,
-		&i.FirstAPIFamily,
-		&i.FirstAdapterRevision,
-		&i.StatusRef,
-		&i.State,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.CompletedAt,
-		&i.Reason,
-		&i.RowDigest,
-		&i.ReceiptOf,
-		&i.ReceiptID,
-		&i.DownstreamRequestID,
-		&i.ReceiptRequest,
-		&i.ResultJSON,
-		&i.ReceiptProducer,
-		&i.ResourceRevision,
-		&i.ObservedAt,
-		&i.ReceiptEffect,
-		&i.ReconciledAt,
-		&i.ReceiptDigest,
-		&i.Attempts,
-		&i.Fingerprint,
-		&i.Tombstones,
-	)
-	return i, err
+	return err
 }
 
-const nextOperationKey = `-- name: NextOperationKey :one
+const nextOperationKeys = `-- name: NextOperationKeys :exec
 
 SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS operation_pk
+FROM generate_series(1, CAST($1 AS BIGINT))
 `
 
 // The two transactions of a dispatch, each as one statement that commits by
 // itself. A statement stores all of its rows or none; where it stores none, the
 // runtime's own transaction says why. Every reason for which it may store them is
 // in its own WHERE, or a unique index, so READ COMMITTED is enough.
-// NextOperationKey takes a key for an operation, which its event's digest binds.
-func (q *Queries) NextOperationKey(ctx context.Context) (int64, error) {
-	row := q.db.QueryRowContext(ctx, nextOperationKey)
-	var operation_pk int64
-	err := row.Scan(&operation_pk)
-	return operation_pk, err
+// NextOperationKeys takes keys for operations, which the digests of their events bind.
+func (q *Queries) NextOperationKeys(ctx context.Context, keys int64) error {
+	_, err := q.db.ExecContext(ctx, nextOperationKeys, keys)
+	return err
 }
 
-const reserve = `-- name: Reserve :one
+const reserve = `-- name: Reserve :exec
 WITH taken AS (
     INSERT INTO operations (
         operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
@@ -537,8 +415,8 @@ type ReserveParams struct {
 // once, the server may have to end one of the two, which is then repeated.
 // What is pruned meanwhile is either still there in the statement's snapshot, or
 // has its tombstone in it; what is inserted meanwhile is too young to be pruned.
-func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) (int64, error) {
-	row := q.db.QueryRowContext(ctx, reserve,
+func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) error {
+	_, err := q.db.ExecContext(ctx, reserve,
 		arg.OperationPK,
 		arg.TenantID,
 		arg.SubjectID,
@@ -590,7 +468,5 @@ func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) (int64, error)
 		arg.BoundRef,
 		arg.BindingDigest,
 	)
-	var next_key int64
-	err := row.Scan(&next_key)
-	return next_key, err
+	return err
 }

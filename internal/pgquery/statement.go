@@ -1,0 +1,67 @@
+package pgquery
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen/postgres"
+)
+
+// A Statement is a generated query that is sent with others, past package
+// database/sql.
+type Statement struct {
+	query string
+	args  []any
+	read  func(pgx.Rows) error // reads the answer
+}
+
+// recorder is what a generated query finds in the place of a database: it keeps
+// what would have been executed.
+type recorder struct {
+	postgres.DBTX
+	Statement
+}
+
+func (r *recorder) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
+	r.query, r.args = query, args
+	return nil, nil
+}
+
+func recorded(query func(context.Context, *postgres.Queries) error) Statement {
+	r := &recorder{}
+	if err := query(context.Background(), postgres.New(r)); err != nil {
+		panic(err) // a recorder has none
+	}
+	return r.Statement
+}
+
+// Session makes the settings of a connection's transaction: a Statement that has
+// effect on those that are sent after it.
+func Session(setting, value string) Statement {
+	return Statement{query: "SELECT set_config($1, $2, true)", args: []any{setting, value}, read: func(pgx.Rows) error { return nil }}
+}
+
+// Send sends statements in one round trip. They are one implicit transaction,
+// which has committed when the error is nil: no answer means anything before.
+func Send(ctx context.Context, conn *pgx.Conn, statements ...Statement) error {
+	if len(statements) == 1 {
+		s := &statements[0]
+		rows, err := conn.Query(ctx, s.query, s.args...)
+		if err != nil {
+			return err
+		}
+		err = s.read(rows)
+		rows.Close()
+		if err == nil {
+			err = rows.Err()
+		}
+		return err
+	}
+	var batch pgx.Batch
+	for _, s := range statements {
+		batch.Queue(s.query, s.args...).Query(s.read)
+	}
+	return conn.SendBatch(ctx, &batch).Close()
+}

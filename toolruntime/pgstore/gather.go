@@ -1,0 +1,164 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+)
+
+const (
+	// maxBatch bounds how many statements share a round trip, and with it how long
+	// the first of them waits for the last.
+	maxBatch = 64
+	// patience is how long a batch may keep others waiting, and how long a statement
+	// in one may wait for somebody else's lock while its neighbours hold theirs.
+	patience = 100 * time.Millisecond
+)
+
+// errApart says that a batch has failed and left nothing behind.
+var errApart = errors.New("a statement of the batch has failed")
+
+// A gatherer sends together the statements of those who wait at the same moment,
+// in one round trip and one implicit transaction. Where that fails, each is sent
+// alone: nobody fails for another's sake.
+//
+// There is no goroutine of its own. Whoever is first in the queue when as many wait
+// as are under way becomes the leader, and sends all that wait. A lone caller so
+// waits for nobody; the more there are, the more they share.
+type gatherer[T any] struct {
+	db *sql.DB
+	// send runs statements as one. Its error says that none of them has left
+	// anything behind, unless it matches engine.ErrCommitUnknown.
+	send func(ctx context.Context, conn *sql.Conn, batch []T) error
+	// leave lets a caller go on without the answer when its context ends.
+	leave bool
+
+	mu    sync.Mutex
+	queue []*waiting[T]
+	led   bool // the first in the queue knows that it leads
+	sent  int  // how many are under way
+}
+
+type waiting[T any] struct {
+	statement T
+	turn      chan bool // true: lead; false: err is final
+	err       error
+}
+
+// do sends a statement, with others or alone. Cancelling ctx takes it out of the
+// queue; one whose turn has come is waited for.
+func (g *gatherer[T]) do(ctx context.Context, statement T) error {
+	w := &waiting[T]{statement: statement, turn: make(chan bool, 1)}
+	g.mu.Lock()
+	g.queue = append(g.queue, w)
+	g.next()
+	g.mu.Unlock()
+	for cancelled := ctx.Done(); ; {
+		select {
+		case lead := <-w.turn:
+			if lead {
+				w.err = g.lead(ctx, w)
+			}
+			if w.err == errApart {
+				return g.alone(ctx, w)
+			}
+			return w.err
+		case <-cancelled:
+			if g.withdraw(w) || g.leave {
+				return ctx.Err()
+			}
+			cancelled = nil
+		}
+	}
+}
+
+// next makes the first in the queue the leader, if it is time. g.mu is held.
+func (g *gatherer[T]) next() {
+	if !g.led && len(g.queue) > 0 && 2*len(g.queue) >= min(g.sent, maxBatch) {
+		g.led = true
+		g.queue[0].turn <- true
+	}
+}
+
+// lead sends what waits, on a connection for which it waits as w's caller would.
+func (g *gatherer[T]) lead(ctx context.Context, w *waiting[T]) error {
+	conn, err := g.db.Conn(ctx)
+	if err != nil && ctx.Err() != nil {
+		g.withdraw(w) // that says nothing of the others
+		return err
+	}
+	batch := g.take()
+	// One who waits for a lock, or for a server that stands still, does not make
+	// everybody wait.
+	end := sync.OnceFunc(func() { g.end(len(batch)) })
+	if err == nil {
+		late := time.AfterFunc(patience, end)
+		err = g.sendOn(ctx, conn, batch)
+		late.Stop()
+	}
+	end()
+	for _, other := range batch[1:] {
+		other.err = err
+		other.turn <- false
+	}
+	return err
+}
+
+func (g *gatherer[T]) sendOn(ctx context.Context, conn *sql.Conn, batch []*waiting[T]) error {
+	defer conn.Close()
+	statements := make([]T, len(batch))
+	for i, w := range batch {
+		statements[i] = w.statement
+	}
+	err := g.send(ctx, conn, statements)
+	if err != nil && len(batch) > 1 && !errors.Is(err, engine.ErrCommitUnknown) {
+		return errApart
+	}
+	return err
+}
+
+func (g *gatherer[T]) alone(ctx context.Context, w *waiting[T]) error {
+	conn, err := g.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	return g.sendOn(ctx, conn, []*waiting[T]{w})
+}
+
+func (g *gatherer[T]) take() []*waiting[T] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.queue), maxBatch)
+	batch := g.queue[:n:n]
+	g.queue, g.led = g.queue[n:], false
+	g.sent += n
+	g.next()
+	return batch
+}
+
+func (g *gatherer[T]) end(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sent -= n
+	g.next()
+}
+
+func (g *gatherer[T]) withdraw(w *waiting[T]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.queue, w)
+	if i < 0 {
+		return false
+	}
+	if i == 0 {
+		g.led = false
+	}
+	g.queue = append(g.queue[:i:i], g.queue[i+1:]...)
+	g.next()
+	return true
+}

@@ -1,0 +1,345 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/pgquery"
+	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+)
+
+// A tried is what became of a write.
+type tried struct {
+	stored, unknown bool
+}
+
+// hold takes every connection of an engine, until release.
+func hold(t *testing.T, e *pgEngine) (release func()) {
+	t.Helper()
+	var conns []*sql.Conn
+	for range e.db.Stats().MaxOpenConnections {
+		conn, err := e.db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	return func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}
+}
+
+// awaitQueue returns when so many wait.
+func awaitQueue[T any](g *gatherer[T], n int) {
+	for waiting := -1; waiting != n; {
+		g.mu.Lock()
+		waiting = len(g.queue)
+		g.mu.Unlock()
+		runtime.Gosched()
+	}
+}
+
+// together does writes on an engine whose connections it holds until they all wait:
+// they are one batch.
+func together(t *testing.T, e *pgEngine, writes ...func() (bool, error)) []tried {
+	t.Helper()
+	results := make([]tried, len(writes))
+	var all sync.WaitGroup
+	release := hold(t, e)
+	for i, write := range writes {
+		all.Go(func() {
+			stored, err := write()
+			if err != nil && !errors.Is(err, engine.ErrCommitUnknown) {
+				t.Error(err)
+			}
+			results[i] = tried{stored, err != nil}
+		})
+		awaitQueue(&e.writes, i+1)
+	}
+	release()
+	all.Wait()
+	return results
+}
+
+func reserving(e *pgEngine, key, call string) func() (bool, error) {
+	return func() (bool, error) { return e.Reserve(context.Background(), reservationOf(key, call)) }
+}
+
+func committing(e *pgEngine, r engine.Reservation) func() (bool, error) {
+	return func() (bool, error) { return e.Commit(context.Background(), commitmentOf(r)) }
+}
+
+// transactions counts those that have written the operations named.
+func transactions(t *testing.T, db *sql.DB, keys string) (n int64) {
+	t.Helper()
+	err := db.QueryRow("SELECT count(DISTINCT xmin::text) FROM operations WHERE idempotency_key IN (" + keys + ")").Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestTogether: writes that wait together commit together, and each is answered
+// for itself.
+func TestTogether(t *testing.T) {
+	yes, no := tried{stored: true}, tried{}
+	tests := []struct {
+		name   string
+		writes func(e *pgEngine, a engine.Reservation) []func() (bool, error)
+		want   []tried
+		rows   [6]int64
+		commit int64 // transactions that have written b and c
+	}{
+		{"new ones", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+			return []func() (bool, error){reserving(e, "c", "call-c"), committing(e, a), reserving(e, "b", "call-b")}
+		}, []tried{yes, yes, yes}, [6]int64{3, 3, 3, 1, 1, 1}, 1},
+		{"one of a taken scope", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "a", "call-d"), reserving(e, "c", "call-c")}
+		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
+		{"one that is refused", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "d", "call-a"), reserving(e, "c", "call-c")}
+		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 2},
+		{"two of one scope", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "b", "call-d"), reserving(e, "c", "call-c")}
+		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
+		{"two of one claim", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+			return []func() (bool, error){committing(e, a), committing(e, a), reserving(e, "b", "call-b")}
+		}, []tried{yes, no, yes}, [6]int64{2, 2, 2, 1, 1, 1}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e, address := newEngine(t, Options{MaxConns: 1})
+			a := mustReserve(t, e, "a", "call-a")
+			got := together(t, e, tt.writes(e, a)...)
+			for i := range got {
+				// Which of two that are equal is the first is not said.
+				if got[i] == yes && tt.want[i] == no && i > 0 && got[i-1] == no {
+					got[i-1], got[i] = yes, no
+				}
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(tried{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			admin := pgtest.Open(t, address)
+			if n := rows(t, admin); n != tt.rows {
+				t.Errorf("rows %v, want %v", n, tt.rows)
+			}
+			if n := transactions(t, admin, "'b', 'c'"); n != tt.commit {
+				t.Errorf("%d transactions, want %d", n, tt.commit)
+			}
+			// The keys are nobody else's, whatever has become of them.
+			mustReserve(t, e, "e", "call-e")
+		})
+	}
+}
+
+// TestTogetherWithALockedRow: who waits for somebody else's lock does so alone.
+func TestTogetherWithALockedRow(t *testing.T) {
+	ctx := context.Background()
+	e, address := newEngine(t, Options{MaxConns: 2})
+	a := mustReserve(t, e, "a", "call-a")
+	tx, err := pgtest.Open(t, address).BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec("SELECT FROM outbox FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	b := func() (bool, error) {
+		stored, err := e.Reserve(ctx, reservationOf("b", "call-b"))
+		return stored, errors.Join(err, tx.Rollback()) // only now can the other go on
+	}
+	got := together(t, e, committing(e, a), b)
+	if diff := cmp.Diff([]tried{{stored: true}, {stored: true}}, got, cmp.AllowUnexported(tried{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestTogetherLostAnswer: the connection breaks under a batch, before the server
+// has it or after. Nobody is told that his rows are stored, and all or none are.
+func TestTogetherLostAnswer(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {
+			c := newCutter(t, after)
+			c.mark = "call-c"
+			address := pgtest.Schema(t)
+			e, err := open(context.Background(), c.url(address), &Options{Migrate: true, MaxConns: 1}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			a := mustReserve(t, e, "a", "call-a")
+			mustReserve(t, e, "e", "call-e")
+			admin := pgtest.Open(t, address)
+			before := rows(t, admin)
+			c.armed.Store(true)
+			got := together(t, e, committing(e, a), reserving(e, "b", "call-b"), reserving(e, "c", "call-c"))
+			in := tried{unknown: true}
+			if diff := cmp.Diff([]tried{in, in, in}, got, cmp.AllowUnexported(tried{})); diff != "" || c.armed.Load() {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			want := before
+			if after {
+				want = [6]int64{4, 4, 4, 1, 1, 1}
+			}
+			if n := rows(t, admin); n != want {
+				t.Errorf("rows %v, want %v", n, want)
+			}
+		})
+	}
+}
+
+// TestTogetherClose: an engine that is closed answers those who have come before.
+func TestTogetherClose(t *testing.T) {
+	e, _ := newEngine(t, Options{MaxConns: 1})
+	release := hold(t, e)
+	stored, closed := make(chan bool), make(chan error)
+	for _, key := range []string{"a", "b"} {
+		go func() {
+			ok, err := e.Reserve(context.Background(), reservationOf(key, "call-"+key))
+			if err != nil {
+				t.Error(err)
+			}
+			stored <- ok
+		}()
+	}
+	awaitQueue(&e.writes, 2)
+	go func() { closed <- e.Close() }()
+	for e.enter() == nil {
+		e.leave()
+	}
+	release()
+	if !<-stored || !<-stored {
+		t.Error("not stored")
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLookup: what is looked up together is what the generated queries read, one
+// after the other, into the same fields; in both formats of the protocol.
+func TestLookup(t *testing.T) {
+	ctx := context.Background()
+	for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			first, address := newEngine(t, Options{MaxConns: 1})
+			ended := mustReserve(t, first, "a", "call-a")
+			if stored, err := first.Commit(ctx, commitmentOf(ended)); !stored || err != nil {
+				t.Fatal(stored, err)
+			}
+			mustReserve(t, first, "b", "call-b")
+			if _, err := pgtest.Open(t, address).Exec(`INSERT INTO tombstones (tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256,
+				created_at, completed_at, pruned_at) VALUES ('t', 's', 'tool', 'd', 'status_' || repeat('d', 32), 'failed', repeat('a', 64), 1, 1, 1);
+				UPDATE operations SET arguments_json = U&'"\00e9"', row_digest = decode(repeat('ff', 32), 'hex')`); err != nil {
+				t.Fatal(err)
+			}
+			e, err := open(ctx, pgtest.With(address, "default_query_exec_mode", mode), &Options{MaxConns: 1}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			generated := pgquery.New(e.db, classify)
+			var keys []dbgen.LookupParams
+			for _, key := range []string{"a", "b", "c", "d"} {
+				for _, call := range []string{"call-a", "call-b", "call-c"} {
+					keys = append(keys, dbgen.LookupParams{TenantID: "t", SubjectID: "s", ToolName: "tool", IdempotencyKey: key,
+						Provider: "p", APIFamily: "f", ResponseID: "r", CallID: call})
+				}
+			}
+			for _, n := range []int{1, len(keys)} { // alone, and together
+				batch := make([]*lookup, n)
+				for i := range batch {
+					batch[i] = &lookup{key: keys[i]}
+				}
+				if err := e.with(ctx, func(conn *sql.Conn) error { return e.sendLookups(ctx, conn, batch) }); err != nil {
+					t.Fatal(err)
+				}
+				for _, l := range batch {
+					var want pgquery.Known
+					var err error
+					if want.Row, err = generated.Lookup(ctx, l.key); err == nil {
+						want.Found = true
+						want.Free.Fingerprint = want.Row.Fingerprint
+					} else if want.Free, err = generated.LookupFree(ctx, freeKey(l.key)); err != nil {
+						t.Fatal(err)
+					}
+					if !l.known.Found {
+						l.known.Row = dbgen.LookupRow{}
+					}
+					if diff := cmp.Diff(want, l.known); diff != "" {
+						t.Errorf("%s, %s (-generated +read):\n%s", l.key.IdempotencyKey, l.key.CallID, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestLookupOfANewCall: both looks at a call that is new are one, and the second is
+// asked by itself where it is about something else.
+func TestLookupOfANewCall(t *testing.T) {
+	ctx := context.Background()
+	e, _ := newEngine(t, Options{})
+	r := mustReserve(t, e, "a", "call-a")
+	key := dbgen.LookupParams{TenantID: "t", SubjectID: "s", ToolName: "tool", IdempotencyKey: "b",
+		Provider: "p", APIFamily: "f", ResponseID: "r", CallID: "call-a"}
+	err := e.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		if _, err := q.Lookup(ctx, key); !errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("got %v", err)
+		}
+		// Without a connection, only what is known already can be answered.
+		nobody, cancel := context.WithCancel(ctx)
+		cancel()
+		free, err := q.LookupFree(nobody, freeKey(key))
+		if want := (dbgen.LookupFreeRow{Fingerprint: r.Binding.FingerprintSha256}); err != nil || free != want {
+			t.Errorf("%+v, %v", free, err)
+		}
+		key.CallID = "call-b"
+		if _, err := q.LookupFree(nobody, freeKey(key)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		free, err = q.LookupFree(ctx, freeKey(key))
+		if err != nil || free != (dbgen.LookupFreeRow{}) {
+			t.Errorf("%+v, %v", free, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLookupRefused: what the server refuses is refused to the one who has asked.
+func TestLookupRefused(t *testing.T) {
+	e, _ := newEngine(t, Options{MaxConns: 1})
+	var all sync.WaitGroup
+	release := hold(t, e)
+	for i, key := range []string{"a", "b\x00", "c"} {
+		all.Go(func() {
+			err := e.Peek(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+				_, err := q.Lookup(ctx, dbgen.LookupParams{IdempotencyKey: key})
+				return err
+			})
+			if refused := strings.Contains(key, "\x00"); refused != errors.Is(err, engine.ErrConstraint) || refused == errors.Is(err, sql.ErrNoRows) {
+				t.Errorf("%q: %v", key, err)
+			}
+		})
+		awaitQueue(&e.lookups, i+1)
+	}
+	release()
+	all.Wait()
+}
