@@ -12,6 +12,10 @@ import (
 )
 
 const (
+	// few is how many statements are under way before anybody waits for company.
+	// They leave the server and the network idle for most of the time, to which it
+	// would only add.
+	few = 8
 	// maxBatch bounds how many statements share a round trip, and with it how long
 	// the first of them waits for the last.
 	maxBatch = 64
@@ -27,9 +31,10 @@ var errApart = errors.New("a statement of the batch has failed")
 // in one round trip and one implicit transaction. Where that fails, each is sent
 // alone: nobody fails for another's sake.
 //
-// There is no goroutine of its own. Whoever is first in the queue when as many wait
-// as are under way becomes the leader, and sends all that wait. A lone caller so
-// waits for nobody; the more there are, the more they share.
+// There is no goroutine of its own. While few statements are under way, whoever
+// comes sends his own. Others queue up until there are half as many of them as are
+// under way; then the first becomes the leader and sends all that wait. So the more
+// callers there are, the more they share, and a lone one waits for nobody.
 type gatherer[T any] struct {
 	db *sql.DB
 	// send runs statements as one. Its error says that none of them has left
@@ -79,7 +84,8 @@ func (g *gatherer[T]) do(ctx context.Context, statement T) error {
 
 // next makes the first in the queue the leader, if it is time. g.mu is held.
 func (g *gatherer[T]) next() {
-	if !g.led && len(g.queue) > 0 && 2*len(g.queue) >= min(g.sent, maxBatch) {
+	enough := g.sent < few || 2*len(g.queue) >= min(g.sent, maxBatch)
+	if enough && len(g.queue) > 0 && !g.led {
 		g.led = true
 		g.queue[0].turn <- true
 	}

@@ -81,7 +81,7 @@ func TestGatherAsTheyCome(t *testing.T) {
 			}
 		}
 		// What was left waits for half of what was under way, and then goes at once.
-		want := []int{1, 1, 1, 2, 3, 4, 6, 9, 14, 21, 31, 32, 32, 32, 11}
+		want := []int{1, 1, 1, 1, 1, 1, 1, 1, 4, 6, 9, 14, 21, 31, 32, 32, 32, 11}
 		if diff := cmp.Diff(want, sizes); diff != "" {
 			t.Errorf("batches (-want +got):\n%s", diff)
 		}
@@ -202,9 +202,12 @@ func TestGatherLeaderLeaves(t *testing.T) {
 // TestGatherPatience: a batch that takes long holds up nobody.
 func TestGatherPatience(t *testing.T) {
 	gathering(t, 100, false, func(t *testing.T, g *gatherer[int], sent chan sending) {
-		answers := startMany(g, 12) // 1, 1, 1, 2, 3 and 4
-		stuck := []sending{<-sent, <-sent, <-sent, <-sent, <-sent, <-sent}
-		waits := start(context.Background(), g, 12)
+		answers := startMany(g, few)
+		var stuck []sending
+		for range few {
+			stuck = append(stuck, <-sent)
+		}
+		waits := start(context.Background(), g, few)
 		if len(sent) != 0 {
 			t.Fatal("it was sent at once")
 		}

@@ -273,6 +273,20 @@ func TestLeastPrivilege(t *testing.T) {
 	if err := e.ask(&lostAnswer{tx: tx}); !errors.Is(err, engine.ErrCommitUnknown) {
 		t.Errorf("a transaction of another timeline: %v", err)
 	}
+	// Without the sequences there are no shortcuts to a new operation, and no more.
+	if _, err := admin.Exec("REVOKE USAGE ON ALL SEQUENCES IN SCHEMA " + schema + " FROM " + role + "; GRANT USAGE ON SEQUENCE downstream_receipts_downstream_pk_seq TO " + role); err != nil {
+		t.Fatal(err)
+	}
+	without, err := open(context.Background(), asRole, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer without.Close()
+	for range 2 {
+		if stored, err := without.Reserve(context.Background(), reservationOf("c", "call-c")); stored || err != nil || !without.noKeys.Load() {
+			t.Errorf("the shortcut without its sequence: %v, %v", stored, err)
+		}
+	}
 	if _, err := e.db.Exec("DELETE FROM local_receipts"); !errors.As(classify(err), &refused) || refused.Code != "postgres 42501" {
 		t.Errorf("DELETE: %v", err)
 	}

@@ -98,6 +98,7 @@ func TestShortcutStoresAllOrNothing(t *testing.T) {
 		{"a bound call", "", reserve("b", "call-a"), false},
 		{"a tombstone", tombstone, reserve("b", "call-b"), false},
 		{"a refused row", "ALTER TABLE outbox ADD CHECK (operation_pk = 1)", reserve("b", "call-b"), false},
+		{"a row refused at the commit", "ALTER TABLE outbox ADD UNIQUE (lane) DEFERRABLE INITIALLY DEFERRED", reserve("b", "call-b"), false},
 		{"a claim", "", commit, true},
 		{"an attempt that is known", "INSERT INTO attempts VALUES (1, 1, 'worker', 1, 1, 'unknown', '')", commit, true},
 		{"a receipt of the scope", fmt.Sprintf(receipt, "a", "receipt"), commit, false},

@@ -95,26 +95,33 @@ func transactions(t *testing.T, db *sql.DB, keys string) (n int64) {
 // for itself.
 func TestTogether(t *testing.T) {
 	yes, no := tried{stored: true}, tried{}
+	const deferred = `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END';
+		CREATE CONSTRAINT TRIGGER late AFTER INSERT ON operations DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW WHEN (NEW.idempotency_key = 'd') EXECUTE FUNCTION refuse()`
 	tests := []struct {
 		name   string
+		before string
 		writes func(e *pgEngine, a engine.Reservation) []func() (bool, error)
 		want   []tried
 		rows   [6]int64
 		commit int64 // transactions that have written b and c
 	}{
-		{"new ones", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+		{"new ones", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
 			return []func() (bool, error){reserving(e, "c", "call-c"), committing(e, a), reserving(e, "b", "call-b")}
 		}, []tried{yes, yes, yes}, [6]int64{3, 3, 3, 1, 1, 1}, 1},
-		{"one of a taken scope", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+		{"one of a taken scope", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
 			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "a", "call-d"), reserving(e, "c", "call-c")}
 		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
-		{"one that is refused", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+		{"one that is refused", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
 			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "d", "call-a"), reserving(e, "c", "call-c")}
 		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 2},
-		{"two of one scope", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+		{"one that is refused at the commit", deferred, func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "d", "call-d"), reserving(e, "c", "call-c")}
+		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 2},
+		{"two of one scope", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
 			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "b", "call-d"), reserving(e, "c", "call-c")}
 		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
-		{"two of one claim", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
+		{"two of one claim", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
 			return []func() (bool, error){committing(e, a), committing(e, a), reserving(e, "b", "call-b")}
 		}, []tried{yes, no, yes}, [6]int64{2, 2, 2, 1, 1, 1}, 1},
 	}
@@ -122,6 +129,10 @@ func TestTogether(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e, address := newEngine(t, Options{MaxConns: 1})
 			a := mustReserve(t, e, "a", "call-a")
+			admin := pgtest.Open(t, address)
+			if _, err := admin.Exec(tt.before); err != nil {
+				t.Fatal(err)
+			}
 			got := together(t, e, tt.writes(e, a)...)
 			for i := range got {
 				// Which of two that are equal is the first is not said.
@@ -132,7 +143,6 @@ func TestTogether(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(tried{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			admin := pgtest.Open(t, address)
 			if n := rows(t, admin); n != tt.rows {
 				t.Errorf("rows %v, want %v", n, tt.rows)
 			}
