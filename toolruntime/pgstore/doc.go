@@ -11,8 +11,9 @@
 // [Migrate], the command "toolruntime migrate --db postgres://…", or goose.
 //
 // A transaction that meets a serialization failure, a deadlock or a lost
-// connection is repeated whole. A fresh write is two statements that commit by
-// themselves, with such transactions behind them. When a connection breaks between a COMMIT and
-// its answer, the store asks the server what became of that transaction; only
-// when this cannot be found out does it return toolruntime.ErrCommitUnknown.
+// connection is repeated whole. A fresh write is two statements, with such
+// transactions behind them; those of callers who wait at the same moment share a
+// round trip and a commit. When a connection breaks between a COMMIT and its
+// answer, the store asks the server what became of that transaction; only when this
+// cannot be found out does it return toolruntime.ErrCommitUnknown.
 package pgstore

@@ -290,10 +290,13 @@ SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIG
 FROM generate_series(1, CAST($1 AS BIGINT))
 `
 
-// The two transactions of a dispatch, each as one statement that commits by
-// itself. A statement stores all of its rows or none; where it stores none, the
-// runtime's own transaction says why. Every reason for which it may store them is
-// in its own WHERE, or a unique index, so READ COMMITTED is enough.
+// What a dispatch asks and writes, each as one statement. Those of several callers
+// may share a transaction: each has a snapshot of its own, and sees what those
+// before it have written. A statement that writes stores all of its rows or none;
+// where it stores none, the runtime's own transaction says why. Every reason for
+// which it may store them is in its own WHERE, or a unique index, so READ COMMITTED
+// is enough. They are not run by what is generated, which only names their
+// parameters in order.
 // NextOperationKeys takes keys for operations, which the digests of their events bind.
 func (q *Queries) NextOperationKeys(ctx context.Context, keys int64) error {
 	_, err := q.db.ExecContext(ctx, nextOperationKeys, keys)
