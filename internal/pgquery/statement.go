@@ -37,9 +37,9 @@ func recorded(query func(context.Context, *postgres.Queries) error) Statement {
 	return r.Statement
 }
 
-// Session makes the settings of a connection's transaction: a Statement that has
-// effect on those that are sent after it.
-func Session(setting, value string) Statement {
+// SetLocal changes a setting of the server for those that are sent after it, in the
+// same transaction.
+func SetLocal(setting, value string) Statement {
 	return Statement{query: "SELECT set_config($1, $2, true)", args: []any{setting, value}, read: func(pgx.Rows) error { return nil }}
 }
 
