@@ -128,6 +128,7 @@ func (g *gatherer[T]) sendOn(ctx context.Context, conn *sql.Conn, batch []*waiti
 	return err
 }
 
+// alone sends what failed in a batch.
 func (g *gatherer[T]) alone(ctx context.Context, w *waiting[T]) error {
 	conn, err := g.db.Conn(ctx)
 	if err != nil {
@@ -136,6 +137,7 @@ func (g *gatherer[T]) alone(ctx context.Context, w *waiting[T]) error {
 	return g.sendOn(ctx, conn, []*waiting[T]{w})
 }
 
+// take begins a batch; end ends it.
 func (g *gatherer[T]) take() []*waiting[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,6 +156,8 @@ func (g *gatherer[T]) end(n int) {
 	g.next()
 }
 
+// withdraw takes w out of the queue, if it is still there. Where it was to lead, the
+// next one does.
 func (g *gatherer[T]) withdraw(w *waiting[T]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,7 +168,7 @@ func (g *gatherer[T]) withdraw(w *waiting[T]) bool {
 	if i == 0 {
 		g.led = false
 	}
-	g.queue = append(g.queue[:i:i], g.queue[i+1:]...)
+	g.queue = slices.Delete(g.queue, i, i+1)
 	g.next()
 	return true
 }

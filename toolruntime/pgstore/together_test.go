@@ -237,8 +237,8 @@ func TestTogetherClose(t *testing.T) {
 		e.leave()
 	}
 	release()
-	if !<-stored || !<-stored {
-		t.Error("not stored")
+	if first, second := <-stored, <-stored; !first || !second {
+		t.Errorf("stored: %v and %v", first, second)
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
