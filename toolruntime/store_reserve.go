@@ -144,7 +144,7 @@ func insertOperation(ctx context.Context, q dbgen.Querier, v reservation, o dbge
 		RowDigest: o.RowDigest,
 	}
 	pk, err := q.InsertOperation(ctx, row)
-	if inserted, err := found(err); err != nil {
+	if inserted, err := found(err); err != nil { // PostgreSQL does not see who is faster
 		return nil, err
 	} else if !inserted {
 		return nil, errScopeChanged

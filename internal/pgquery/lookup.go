@@ -47,7 +47,7 @@ func LookupOnce(arg dbgen.LookupParams, known *Known) Statement {
 	})
 	s.read = func(rows pgx.Rows) error {
 		if !rows.Next() {
-			return rows.Err()
+			return noRow(rows)
 		}
 		c := newColumns(rows)
 		known.Found = c.values[0] != nil

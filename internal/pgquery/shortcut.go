@@ -17,7 +17,7 @@ func NextOperationKeys(keys []int64) Statement {
 	q.read = func(rows pgx.Rows) error {
 		for i := range keys {
 			if !rows.Next() {
-				break
+				return noRow(rows)
 			}
 			if err := rows.Scan(&keys[i]); err != nil {
 				return err

@@ -3,6 +3,7 @@ package pgquery
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,6 +28,14 @@ type recorder struct {
 func (r *recorder) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
 	r.query, r.args = query, args
 	return nil, nil
+}
+
+// noRow is why a query that always has a row has none.
+func noRow(rows pgx.Rows) error {
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return errors.New("pgquery: the server has left out a row")
 }
 
 func recorded(query func(context.Context, *postgres.Queries) error) Statement {

@@ -166,6 +166,8 @@ const runKey = "toolruntime.run"
 
 // identify notes the run of the server that a new connection is with.
 func identify(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	results, err := conn.PgConn().Exec(ctx, serverRun).ReadAll()
 	if err == nil {
 		conn.PgConn().CustomData()[runKey] = string(results[0].Rows[0][0])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -19,8 +20,9 @@ const (
 	// maxBatch bounds how many statements share a round trip, and with it how long
 	// the first of them waits for the last.
 	maxBatch = 64
-	// patience is how long a batch may keep others waiting, and how long a statement
-	// in one may wait for somebody else's lock while its neighbours hold theirs.
+	// patience is how long a leader or its batch may keep others waiting, and how long
+	// a statement of a batch may wait for each of somebody else's locks while its
+	// neighbours hold theirs.
 	patience = 100 * time.Millisecond
 )
 
@@ -31,8 +33,8 @@ var errApart = errors.New("a statement of the batch has failed")
 // in one round trip and one implicit transaction. Where that fails, each is sent
 // alone: nobody fails for another's sake.
 //
-// There is no goroutine of its own. While few statements are under way, whoever
-// comes sends his own. Others queue up until there are half as many of them as are
+// There is no goroutine of its own. While few statements are under way, and there
+// is a connection, whoever comes sends his own. Others queue up until there are half as many of them as are
 // under way; then the first becomes the leader and sends all that wait. So the more
 // callers there are, the more they share, and a lone one waits for nobody.
 type gatherer[T any] struct {
@@ -93,21 +95,21 @@ func (g *gatherer[T]) next() {
 
 // lead sends what waits, on a connection for which it waits as w's caller would.
 func (g *gatherer[T]) lead(ctx context.Context, w *waiting[T]) error {
+	// The connection may have to be made, of a server that stands still. Another may
+	// lead then, with one that is free meanwhile, and w goes alone.
+	late := time.AfterFunc(patience, func() { g.withdraw(w) })
 	conn, err := g.db.Conn(ctx)
+	late.Stop()
 	if err != nil && ctx.Err() != nil {
 		g.withdraw(w) // that says nothing of the others
 		return err
 	}
-	batch := g.take()
-	// One who waits for a lock, or for a server that stands still, does not make
-	// everybody wait.
-	end := sync.OnceFunc(func() { g.end(len(batch)) })
-	if err == nil {
-		late := time.AfterFunc(patience, end)
+	batch := g.take(w)
+	if err != nil {
+		g.end(len(batch))
+	} else {
 		err = g.sendOn(ctx, conn, batch)
-		late.Stop()
 	}
-	end()
 	for _, other := range batch[1:] {
 		other.err = err
 		other.turn <- false
@@ -115,38 +117,57 @@ func (g *gatherer[T]) lead(ctx context.Context, w *waiting[T]) error {
 	return err
 }
 
-func (g *gatherer[T]) sendOn(ctx context.Context, conn *sql.Conn, batch []*waiting[T]) error {
+// sendOn sends a batch that was begun. One who waits for a lock, or for a server
+// that stands still, does not make everybody wait.
+func (g *gatherer[T]) sendOn(ctx context.Context, conn *sql.Conn, batch []*waiting[T]) (err error) {
+	end := sync.OnceFunc(func() { g.end(len(batch)) })
+	defer time.AfterFunc(patience, end).Stop()
+	defer end()
 	defer conn.Close()
+	defer func() {
+		if r := recover(); r != nil { // when, nobody knows
+			err = fmt.Errorf("%w: panic in a transaction: %v", engine.ErrCommitUnknown, r)
+		}
+	}()
 	statements := make([]T, len(batch))
 	for i, w := range batch {
 		statements[i] = w.statement
 	}
-	err := g.send(ctx, conn, statements)
+	err = g.send(ctx, conn, statements)
 	if err != nil && len(batch) > 1 && !errors.Is(err, engine.ErrCommitUnknown) {
 		return errApart
 	}
 	return err
 }
 
-// alone sends what failed in a batch.
 func (g *gatherer[T]) alone(ctx context.Context, w *waiting[T]) error {
 	conn, err := g.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
+	g.begin(1)
 	return g.sendOn(ctx, conn, []*waiting[T]{w})
 }
 
-// take begins a batch; end ends it.
-func (g *gatherer[T]) take() []*waiting[T] {
+// take begins the batch that w leads, or w alone where another leads by now.
+func (g *gatherer[T]) take(w *waiting[T]) []*waiting[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := min(len(g.queue), maxBatch)
-	batch := g.queue[:n:n]
-	g.queue, g.led = g.queue[n:], false
-	g.sent += n
+	batch := []*waiting[T]{w}
+	if len(g.queue) > 0 && g.queue[0] == w {
+		n := min(len(g.queue), maxBatch)
+		batch = g.queue[:n:n]
+		g.queue, g.led = g.queue[n:], false
+	}
+	g.sent += len(batch)
 	g.next()
 	return batch
+}
+
+func (g *gatherer[T]) begin(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sent += n
 }
 
 func (g *gatherer[T]) end(n int) {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,6 +228,69 @@ func TestGatherPatience(t *testing.T) {
 		}
 		if g.sent != 0 {
 			t.Errorf("%d under way", g.sent)
+		}
+	})
+}
+
+// one makes a single connection; a second attempt hangs until its caller gives up.
+type one struct {
+	nowhere
+	made *atomic.Int64
+}
+
+func (o one) Connect(ctx context.Context) (driver.Conn, error) {
+	if o.made.Add(1) == 1 {
+		return nowhere{}, nil
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestGatherDialing: a leader whose connection is not to be had holds up nobody,
+// and goes alone in the end.
+func TestGatherDialing(t *testing.T) {
+	gathering(t, 2, false, func(t *testing.T, g *gatherer[int], sent chan sending) {
+		g.db = sql.OpenDB(one{made: new(atomic.Int64)})
+		defer g.db.Close()
+		g.db.SetMaxOpenConns(2)
+		ctx, cancel := context.WithCancel(context.Background())
+		first := start(context.Background(), g, 0)
+		dials, waits := start(ctx, g, 1), start(context.Background(), g, 2)
+		(<-sent).end <- nil
+		time.Sleep(patience)
+		s := <-sent
+		if diff := cmp.Diff([]int{2}, s.batch); diff != "" {
+			t.Error(diff)
+		}
+		s.end <- nil
+		if err := errors.Join(<-first, <-waits); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-dials; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if g.sent != 0 || g.led || len(g.queue) != 0 {
+			t.Errorf("%d under way, %d in the queue, led: %v", g.sent, len(g.queue), g.led)
+		}
+	})
+}
+
+// TestGatherPanic: whoever shares a batch in which something panics is answered,
+// and does not know what has become of it.
+func TestGatherPanic(t *testing.T) {
+	gathering(t, 1, false, func(t *testing.T, g *gatherer[int], sent chan sending) {
+		first := start(context.Background(), g, 0)
+		g.send = func(context.Context, *sql.Conn, []int) error { panic("a bug") }
+		answers := startMany(g, 2)
+		(<-sent).end <- nil
+		for _, answer := range answers {
+			if err := <-answer; !errors.Is(err, engine.ErrCommitUnknown) {
+				t.Error(err)
+			}
+		}
+		if err := <-first; err != nil || g.sent != 0 {
+			t.Errorf("%d under way, %v", g.sent, err)
 		}
 	})
 }

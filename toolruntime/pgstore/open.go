@@ -32,6 +32,10 @@ const (
 // has stopped in the middle of it, and with it the locks that it holds.
 const idleTimeout = 60 * time.Second
 
+// connectTimeout bounds how long a connection is made, where the URL does not: a
+// server may accept one and say nothing.
+const connectTimeout = 10 * time.Second
+
 // Options of [Open] and [Migrate]. The zero value is safe. A timeout that the
 // URL sets as a parameter wins over the one here.
 type Options struct {
@@ -85,6 +89,7 @@ type pgEngine struct {
 	schema string        // to be made by a migration, or ""
 	limit  time.Duration // of a transaction, on this side of the network
 	retry  time.Duration
+	lock   string      // the lock timeout of a batch
 	noKeys atomic.Bool // the role may not use the sequence of operations
 
 	lookups gatherer[*lookup]
@@ -109,7 +114,8 @@ func connect(url string, opts *Options) (*pgEngine, error) {
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	e := &pgEngine{db: db, schema: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout}
+	e := &pgEngine{db: db, schema: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout,
+		lock: milliseconds(min(patience, o.LockTimeout))}
 	e.lookups = gatherer[*lookup]{db: db, send: e.sendLookups, leave: true}
 	e.writes = gatherer[*write]{db: db, send: e.sendWrites}
 	return e, nil
@@ -158,6 +164,9 @@ func configure(url string, o Options) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, &toolresult.InputError{Field: "database", Rule: "is a postgres:// URL that cannot be understood"}
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
 	}
 	p := config.RuntimeParams
 	for name, value := range map[string]string{

@@ -92,7 +92,7 @@ func (e *pgEngine) writeAll(ctx context.Context, conn *pgx.Conn, batch []*write)
 	slices.SortFunc(batch, func(v, w *write) int { return compareScopes(v.operation(), w.operation()) })
 	var statements []pgquery.Statement
 	if len(batch) > 1 {
-		statements = append(statements, pgquery.SetLocal("lock_timeout", milliseconds(patience)))
+		statements = append(statements, pgquery.SetLocal("lock_timeout", e.lock))
 	}
 	for _, w := range batch {
 		w.stored = false

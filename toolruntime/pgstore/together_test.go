@@ -119,8 +119,8 @@ func TestTogether(t *testing.T) {
 			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "b", "call-d"), reserving(e, "c", "call-c")}
 		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
 		{"two of one claim", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
-			return []func() (bool, error){committing(e, a), committing(e, a), reserving(e, "b", "call-b")}
-		}, []tried{yes, no, yes}, [6]int64{2, 2, 2, 1, 1, 1}, 1},
+			return []func() (bool, error){committing(e, a), committing(e, a), reserving(e, "b", "call-b"), reserving(e, "c", "call-c")}
+		}, []tried{yes, no, yes, yes}, [6]int64{3, 3, 3, 1, 1, 1}, 1},
 	}
 	for _, tt := range tests {
 		test := func(t *testing.T, mode string) {
@@ -153,8 +153,13 @@ func TestTogether(t *testing.T) {
 			}
 			// The keys are nobody else's, whatever has become of them.
 			mustReserve(t, e, "e", "call-e")
+			// Nor does the only connection keep a batch's patience.
+			var patience string
+			if err := e.db.QueryRow("SELECT current_setting('lock_timeout')").Scan(&patience); err != nil || patience != "5s" {
+				t.Errorf("lock_timeout is %q, %v", patience, err)
+			}
 		}
-		for _, mode := range []string{"cache_statement", "simple_protocol"} {
+		for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
 			t.Run(tt.name+"/"+mode, func(t *testing.T) { test(t, mode) })
 		}
 	}

@@ -81,7 +81,7 @@ func TestChecks(t *testing.T) {
 		digest  = strings.Repeat("0123456789abcdef", 4)
 		digests = map[string]bool{
 			digest: true, strings.ToUpper(digest): false, digest[1:]: false, digest + "0": false, "": false,
-			digest[:63] + "g": false, digest[:63] + "A": false, digest[:63] + "é": false, digest[:62] + "\x00" + "a": false, " " + digest[1:]: false,
+			digest[:63] + "g": false, digest[:63] + "A": false, digest[:63] + "é": false, digest[:62] + "\x00" + "a": false, digest + "\x00A": false, " " + digest[1:]: false,
 		}
 		ref  = "status_" + digest[:32]
 		refs = map[string]bool{

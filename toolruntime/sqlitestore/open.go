@@ -163,11 +163,12 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// The readers share out so many KiB for the pages that they keep. An operation of a
-// large ledger has each of its rows, and each of their keys, in a page of its own.
+// So many KiB the readers share out for the pages that they keep, as long as each
+// has the least. An operation of a large ledger has each of its rows, and each of
+// their keys, in a page of its own.
 const (
 	readCache  = 128 << 10
-	leastCache = 8 << 10 // of each
+	leastCache = 8 << 10
 )
 
 func (e *sqliteEngine) openReaders(ctx context.Context) error {
@@ -324,13 +325,16 @@ func writerConnector(path string, wait time.Duration) *connector {
 	return newConnector(path, wait, url.Values{"_journal_mode": {"WAL"}, "_cache_size": {"-65536"}})
 }
 
+// readerConnector is for connections that belong to one goroutine at a time, so they
+// need no mutex. The writer's is lent to the statements of a host, which may leave
+// something open.
 func readerConnector(path string, wait time.Duration) *connector {
-	return newConnector(path, wait, url.Values{"_query_only": {"on"}, "_cache_size": {"-16384"}})
+	return newConnector(path, wait, url.Values{"_query_only": {"on"}, "_cache_size": {"-16384"}, "_mutex": {"no"}})
 }
 
 // readOnlyConnector takes the file as it is.
 func readOnlyConnector(path string, wait time.Duration) *connector {
-	c := newConnector(path, wait, url.Values{"mode": {"ro"}, "_query_only": {"on"}, "_cache_size": {"-16384"}})
+	c := newConnector(path, wait, url.Values{"mode": {"ro"}, "_query_only": {"on"}, "_cache_size": {"-16384"}, "_mutex": {"no"}})
 	c.driver.ConnectHook = func(c *sqlite3.SQLiteConn) error {
 		_, err := c.Exec(settings, nil)
 		return err
@@ -343,7 +347,6 @@ func newConnector(path string, wait time.Duration, v url.Values) *connector {
 	v.Set("_foreign_keys", "on")
 	v.Set("_busy_timeout", fmt.Sprint(wait.Milliseconds()))
 	v.Set("_stmt_cache_size", "128")
-	v.Set("_mutex", "no") // whoever holds a connection holds it alone
 	return &connector{
 		driver: sqlite3.SQLiteDriver{ConnectHook: verify},
 		dsn:    dsn(path, v),

@@ -3,8 +3,8 @@
 -- before it have written. A statement that writes stores all of its rows or none;
 -- where it stores none, the runtime's own transaction says why. Every reason for
 -- which it may store them is in its own WHERE, or a unique index, so READ COMMITTED
--- is enough. They are not run by what is generated, which only names their
--- parameters in order.
+-- is enough. They are :exec because of what is generated only their text and the
+-- order of their parameters are used.
 
 -- name: NextOperationKeys :exec
 -- NextOperationKeys takes keys for operations, which the digests of their events bind.

@@ -295,8 +295,8 @@ FROM generate_series(1, CAST($1 AS BIGINT))
 // before it have written. A statement that writes stores all of its rows or none;
 // where it stores none, the runtime's own transaction says why. Every reason for
 // which it may store them is in its own WHERE, or a unique index, so READ COMMITTED
-// is enough. They are not run by what is generated, which only names their
-// parameters in order.
+// is enough. They are :exec because of what is generated only their text and the
+// order of their parameters are used.
 // NextOperationKeys takes keys for operations, which the digests of their events bind.
 func (q *Queries) NextOperationKeys(ctx context.Context, keys int64) error {
 	_, err := q.db.ExecContext(ctx, nextOperationKeys, keys)
