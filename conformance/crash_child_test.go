@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -179,11 +180,15 @@ func (p *part) work(ctx context.Context) error {
 	return errors.Join(err, closeStore())
 }
 
-// submit accepts payments one after the other and writes what was acknowledged
-// to its file: a line per key. It goes on where the file ends, so a call whose
-// acknowledgement was lost is sent again. Some calls are carried out at once, as
-// a service does whose caller waits, and now and then it asks what became of the
-// call before.
+// burst is how many payments a submitter accepts at the same moment now and then,
+// so that they share commits.
+const burst = 16
+
+// submit accepts payments, one after the other or many at once, and writes what was
+// acknowledged to its file: a line per key. It goes on where the file ends, so a
+// call whose acknowledgement was lost is sent again. Some calls are carried out at
+// once, as a service does whose caller waits, and now and then it asks what became
+// of an earlier one.
 func (p *part) submit(ctx context.Context) error {
 	rt, closeStore, err := p.open(nil, p.tools()...)
 	if err != nil {
@@ -199,29 +204,50 @@ func (p *part) submit(ctx context.Context) error {
 	}
 	random := rand.New(rand.NewPCG(p.Seed, uint64(len(acknowledged))))
 	pause := time.NewTimer(0)
-	for i := countLines(acknowledged); ; i++ {
+	for i := countLines(acknowledged); ; {
 		select {
 		case <-ctx.Done():
 			return errors.Join(file.Close(), closeStore())
 		case <-pause.C:
 		}
-		ref, err := p.submitOne(ctx, rt, i, random)
+		n := 1
+		if random.IntN(4) == 0 {
+			n = burst
+		}
+		lines, err := p.submitMany(ctx, rt, i, n)
 		switch {
 		case ctx.Err() != nil:
 			continue
 		case err != nil:
 			return err
 		}
-		if _, err := fmt.Fprintf(file, "%s %s\n", p.key(i), ref); err != nil {
+		if _, err := file.WriteString(lines); err != nil {
 			return err
 		}
-		pause.Reset(time.Duration(random.Int64N(int64(40 * time.Millisecond))))
+		i += n
+		pause.Reset(time.Duration(n) * time.Duration(random.Int64N(int64(40*time.Millisecond))))
 	}
+}
+
+// submitMany accepts the payments of n keys from first on, all at once.
+func (p *part) submitMany(ctx context.Context, rt *toolruntime.Runtime, first, n int) (lines string, err error) {
+	refs, errs := make([]string, n), make([]error, n)
+	var all sync.WaitGroup
+	for k := range n {
+		all.Go(func() { refs[k], errs[k] = p.submitOne(ctx, rt, first, first+k) })
+	}
+	all.Wait()
+	for k, ref := range refs {
+		lines += p.key(first+k) + " " + ref + "\n"
+	}
+	return lines, errors.Join(errs...)
 }
 
 func (p *part) key(i int) string { return fmt.Sprintf("%s-%d", p.Name, i) }
 
-func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, i int, random *rand.Rand) (ref string, err error) {
+// submitOne accepts a payment. All keys below known have been accepted before.
+func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, known, i int) (ref string, err error) {
+	random := rand.New(rand.NewPCG(p.Seed, uint64(i)))
 	call := payCall(crashNames[i%len(crashNames)], p.key(i))
 	b, err := rt.Bind(user("user-1"), call)
 	if err != nil {
@@ -245,8 +271,8 @@ func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, i int, ra
 	default:
 		return "", fmt.Errorf("%s: %s", p.key(i), pkg.Code())
 	}
-	if i > 0 && random.IntN(8) == 0 {
-		if err := p.ask(ctx, rt, i-1); err != nil {
+	if known > 0 && random.IntN(8) == 0 {
+		if err := p.ask(ctx, rt, known-1); err != nil {
 			return "", err
 		}
 	}
