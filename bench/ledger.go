@@ -19,11 +19,12 @@ import (
 
 // The settings of the ledger's own connections to SQLite, for those of the floor.
 // They are package sqlitestore's, which keeps them to itself; TestSettings reads
-// them there and fails when these are others.
+// them there and fails when these are others. The floor's readers have the cache of
+// the writer, which the ledger peeks with while nobody writes.
 const (
-	sqliteBoth   = "_synchronous=FULL&_foreign_keys=on&_busy_timeout=5000&_stmt_cache_size=128&_mutex=no"
+	sqliteBoth   = "_synchronous=FULL&_foreign_keys=on&_busy_timeout=5000&_stmt_cache_size=128"
 	sqliteWriter = sqliteBoth + "&_journal_mode=WAL&_cache_size=-65536"
-	sqliteReader = sqliteBoth + "&_query_only=on&_cache_size=-16384"
+	sqliteReader = sqliteBoth + "&_query_only=on&_mutex=no&_cache_size=-65536"
 	sqlitePragma = `
 PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;

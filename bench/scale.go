@@ -32,7 +32,7 @@ type growth struct {
 const recent = 1000
 
 // fillSettings are for filling, which nobody's data depends on.
-const fillSettings = "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=128&_cache_size=-1048576"
+const fillSettings = "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=128&_cache_size=-4194304"
 
 func (s *session) scale(ctx context.Context) (err error) {
 	b, err := newBed(s.folder, nil)
