@@ -63,7 +63,7 @@ BENCH_SCALE ?= -out ../docs/benchmarks.scale.jsonl -docs ../docs -scale 2k,100k,
 bench: ## Measure against the bare SQL of the same transactions and against peers (10 minutes)
 	cd bench && $(GO) test -count 1 -timeout 5m . && $(GO) run . $(BENCH)
 
-bench-scale: ## Measure ledgers of up to 5 million operations (an hour, 20 GB)
+bench-scale: ## Measure ledgers of up to 5 million operations (half an hour, 20 GB)
 	cd bench && $(GO) test -count 1 -timeout 5m . && $(GO) run . $(BENCH_SCALE)
 
 bench-workers: ## Measure claims beside a million ended operations, and work beside poison

@@ -52,6 +52,15 @@ func Load(tree fs.FS) ([]Migration, error) {
 	return ms, nil
 }
 
+// Found says what a database is that is not at the last migration: which it is at,
+// or else its name.
+func Found(name string, version int64, all []Migration) string {
+	if version == 0 {
+		return name
+	}
+	return fmt.Sprintf("at migration %d of %d", version, all[len(all)-1].Version)
+}
+
 // parse takes the part between "-- +goose Up" and "-- +goose Down". A file that
 // wants to run outside a transaction could be left half done, so it is refused.
 func parse(file, text string) (Migration, error) {

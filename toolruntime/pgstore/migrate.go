@@ -77,7 +77,7 @@ func (e *pgEngine) prepare(ctx context.Context, allowed, unfinished bool) error 
 	case s.refuse == "" && s.version == ms[len(ms)-1].Version:
 		return nil
 	case s.refuse == "" && !allowed:
-		return &engine.SchemaError{Found: s.name, Hint: "run `toolruntime migrate`, or open it with Options.Migrate"}
+		return &engine.SchemaError{Found: migration.Found(s.name, s.version, ms), Hint: "run `toolruntime migrate`, or open it with Options.Migrate"}
 	}
 	_, err = e.migrate(ctx)
 	return err

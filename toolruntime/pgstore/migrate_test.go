@@ -106,6 +106,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestBehind: a ledger of an earlier version says how far behind it is, and opening it
+// changes it unless the caller allows that.
+func TestBehind(t *testing.T) {
+	_, address := newEngine(t, Options{})
+	if _, err := pgtest.Open(t, address).Exec("DELETE FROM goose_db_version WHERE version_id = 4"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), address, nil); err == nil || !strings.Contains(err.Error(), "the database is at migration 3 of 4") {
+		t.Error(err)
+	}
+	store, err := Open(context.Background(), address, &Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+}
+
 // TestSettings: every connection has its name and its limits, and a URL may set
 // others.
 func TestSettings(t *testing.T) {

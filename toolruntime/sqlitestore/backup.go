@@ -96,15 +96,10 @@ func backupSource(ctx context.Context, path string) error {
 		return err
 	}
 	state, err := peek(ctx, path, DefaultBusyTimeout, ms)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case state.refuse != "":
-		return &engine.SchemaError{Found: state.name, Hint: state.refuse}
-	case !state.current(ms):
-		return &engine.SchemaError{Found: state.name, Hint: "run `toolruntime migrate`"}
 	}
-	return nil
+	return state.refusal(ms, "run `toolruntime migrate`")
 }
 
 // unused checks that neither path nor what SQLite would take for its log exists:

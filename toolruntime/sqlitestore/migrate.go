@@ -58,6 +58,18 @@ func (s schemaState) current(ms []migration.Migration) bool {
 	return s.refuse == "" && !s.legacy && s.version == ms[len(ms)-1].Version
 }
 
+// refusal is why a file cannot be used as it is, or nil; the hint is what to do
+// about a schema that is not the current one.
+func (s schemaState) refusal(ms []migration.Migration, hint string) error {
+	switch {
+	case s.refuse != "":
+		return &engine.SchemaError{Found: s.name, Hint: s.refuse}
+	case !s.current(ms):
+		return &engine.SchemaError{Found: migration.Found(s.name, s.version, ms), Hint: hint}
+	}
+	return nil
+}
+
 func migrations() ([]migration.Migration, error) {
 	tree, err := fs.Sub(db.SQLite, "migrations/sqlite")
 	if err != nil {
@@ -77,13 +89,10 @@ func prepare(ctx context.Context, path string, wait time.Duration, allowed bool)
 	if err != nil {
 		return err
 	}
-	switch {
-	case state.refuse != "":
-		return &engine.SchemaError{Found: state.name, Hint: state.refuse}
-	case state.current(ms):
-		return nil
-	case !allowed && (state.legacy || state.version > 0):
-		return &engine.SchemaError{Found: state.name, Hint: "run `toolruntime migrate`, or open it with Options.Migrate"}
+	made := state.legacy || state.version > 0
+	err = state.refusal(ms, "run `toolruntime migrate`, or open it with Options.Migrate")
+	if err == nil || state.refuse != "" || made && !allowed {
+		return err
 	}
 	_, err = migrate(ctx, path, wait)
 	return err

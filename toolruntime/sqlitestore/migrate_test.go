@@ -243,6 +243,27 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
+// TestBehind: a ledger of an earlier version says how far behind it is, and opening it
+// changes it unless the caller allows that.
+func TestBehind(t *testing.T) {
+	ctx := context.Background()
+	path := filepath.Join(t.TempDir(), "ledger.sqlite3")
+	if _, err := Migrate(ctx, path, nil); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, path, "DELETE FROM goose_db_version WHERE version_id = 4")
+	for _, opts := range []*Options{nil, {ReadOnly: true}} {
+		if _, err := Open(ctx, path, opts); err == nil || !strings.Contains(err.Error(), "the database is at migration 3 of 4") {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+	store, err := Open(ctx, path, &Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+}
+
 // TestMigrateTogether lets many open and adopt one file at the same time.
 func TestMigrateTogether(t *testing.T) {
 	for name, path := range map[string]string{"new": filepath.Join(t.TempDir(), "new.sqlite3"), "v3": copyOf(t, reference)} {

@@ -144,8 +144,8 @@ func openReadOnly(ctx context.Context, path string, wait time.Duration) (_ *sqli
 	if err != nil {
 		return nil, err
 	}
-	if !state.current(ms) {
-		return nil, &engine.SchemaError{Found: state.name, Hint: or(state.refuse, "run `toolruntime migrate`")}
+	if err := state.refusal(ms, "run `toolruntime migrate`"); err != nil {
+		return nil, err
 	}
 	e := &sqliteEngine{path: path, wait: wait, reading: readOnlyConnector(path, wait)}
 	defer func() {
@@ -154,13 +154,6 @@ func openReadOnly(ctx context.Context, path string, wait time.Duration) (_ *sqli
 		}
 	}()
 	return e, e.openReaders(ctx)
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // So many KiB the readers share out for the pages that they keep, as long as each
