@@ -155,6 +155,10 @@ type Querier interface {
 	// LookupFree returns, for a scope that no operation holds, whether it has a
 	// tombstone, and what a call identity is bound to, if it is.
 	LookupFree(ctx context.Context, arg LookupFreeParams) (LookupFreeRow, error)
+	// LookupTexts is Lookup with all texts in one column, because the driver makes two
+	// objects of each: without the scope, which the caller knows, and divided by zero
+	// bytes. If one of them has a zero byte itself there are too many.
+	LookupTexts(ctx context.Context, arg LookupTextsParams) (LookupTextsRow, error)
 	// MoveEvent changes an event, if every column is still what the caller has read,
 	// the fence (attempt_count) among them.
 	MoveEvent(ctx context.Context, arg MoveEventParams) (int64, error)

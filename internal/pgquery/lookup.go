@@ -32,6 +32,11 @@ func (s *Queries) LookupFree(ctx context.Context, arg dbgen.LookupFreeParams) (d
 	return dbgen.LookupFreeRow(row), s.classify(err)
 }
 
+// LookupTexts is SQLite's alone; here there is LookupOnce.
+func (s *Queries) LookupTexts(context.Context, dbgen.LookupTextsParams) (dbgen.LookupTextsRow, error) {
+	return dbgen.LookupTextsRow{}, errors.ErrUnsupported
+}
+
 // A Known is the answer to a Lookup and to the LookupFree that follows where there
 // is no operation: a call that is new then costs one round trip and not two.
 type Known struct {

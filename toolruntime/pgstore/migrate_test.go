@@ -106,8 +106,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBehind: a ledger of an earlier version says how far behind it is, and opening it
-// changes it unless the caller allows that.
+// TestBehind: a ledger of an earlier version says how far behind it is, and is brought
+// up to date only where the caller allows it.
 func TestBehind(t *testing.T) {
 	_, address := newEngine(t, Options{})
 	if _, err := pgtest.Open(t, address).Exec("DELETE FROM goose_db_version WHERE version_id = 4"); err != nil {

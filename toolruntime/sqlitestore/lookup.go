@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -13,13 +14,13 @@ import (
 )
 
 // queries are sqlc's on one connection, but for Lookup. That is nearly all that a
-// replay asks of the database, and half of what package database/sql takes for 44
-// columns is between the driver and the row.
+// replay asks of the database, and more than half of what package database/sql and
+// the driver take for its 44 columns is for making objects of them.
 type queries struct {
 	*dbgen.Queries
 	driver *sqlite3.SQLiteConn
 	args   [8]driver.NamedValue
-	values [44]driver.Value
+	values [12]driver.Value
 }
 
 func newQueries(db dbgen.DBTX, conn *sqlite3.SQLiteConn) *queries {
@@ -66,41 +67,75 @@ func driverOf(conn *sql.Conn) (d *sqlite3.SQLiteConn, err error) {
 	})
 }
 
-// Lookup is dbgen's, with the same statement.
-func (q *queries) Lookup(ctx context.Context, arg dbgen.LookupParams) (row dbgen.LookupRow, err error) {
+// Lookup is dbgen's, by another statement.
+func (q *queries) Lookup(ctx context.Context, arg dbgen.LookupParams) (dbgen.LookupRow, error) {
+	c := columns{}
+	if err := q.lookup(ctx, arg, &c); err != nil {
+		return dbgen.LookupRow{}, err
+	}
+	o := dbgen.Operation{
+		TenantID: arg.TenantID, SubjectID: arg.SubjectID, ToolName: arg.ToolName, IdempotencyKey: arg.IdempotencyKey,
+		OperationPK: c.integer(), ApprovalExpiresAt: c.integer(), ApprovedAt: c.integer(),
+		CreatedAt: c.integer(), UpdatedAt: c.integer(), CompletedAt: c.nullInteger(), RowDigest: c.blob(),
+	}
+	row := dbgen.LookupRow{ReceiptOf: c.nullInteger(), ReconciledAt: c.nullInteger(), ReceiptDigest: c.blob(), Attempts: c.integer()}
+	t := texts{rest: take[string](&c, c.next()), receipt: row.ReceiptOf.Valid}
+	o.RequestSha256, o.ArgumentsJSON = t.next(), t.next()
+	o.InputSchemaRevision, o.OutputSchemaRevision, o.EffectRevision = t.next(), t.next(), t.next()
+	o.HandlerRevision, o.ProducerRevision, o.PolicyRevision = t.next(), t.next(), t.next()
+	o.ApprovalID, o.ApproverID, o.ApprovalDigest = t.next(), t.next(), t.next()
+	o.FirstOperationID, o.FirstCallID, o.FirstResponseID = t.next(), t.next(), t.next()
+	o.FirstProvider, o.FirstAPIFamily, o.FirstAdapterRevision = t.next(), t.next(), t.next()
+	o.StatusRef, o.State, o.Reason = t.next(), t.next(), t.next()
+	row.Operation = o
+	row.ReceiptID, row.DownstreamRequestID = t.ofReceipt(), t.ofReceipt()
+	row.ReceiptRequest, row.ResultJSON = t.ofReceipt(), t.ofReceipt()
+	row.ReceiptProducer, row.ResourceRevision = t.ofReceipt(), t.ofReceipt()
+	row.ObservedAt, row.ReceiptEffect = t.ofReceipt(), t.ofReceipt()
+	row.Fingerprint = t.next()
+	if c.err == nil && t.taken != t.divided+1 {
+		return q.Queries.Lookup(ctx, arg) // a text has a zero byte of its own
+	}
+	return row, c.err
+}
+
+// lookup reads the columns of LookupTexts.
+func (q *queries) lookup(ctx context.Context, arg dbgen.LookupParams, c *columns) (err error) {
 	for i, v := range [...]string{arg.TenantID, arg.SubjectID, arg.Provider, arg.APIFamily, arg.ResponseID, arg.CallID,
 		arg.ToolName, arg.IdempotencyKey} {
 		q.args[i].Value = v
 	}
-	rows, err := q.driver.QueryContext(ctx, dbgen.Lookup, q.args[:])
+	rows, err := q.driver.QueryContext(ctx, dbgen.LookupTexts, q.args[:])
 	if err != nil {
-		return row, classify(err)
+		return classify(err)
 	}
 	defer func() { err = errors.Join(err, classify(rows.Close())) }()
-	switch err := rows.Next(q.values[:]); {
-	case errors.Is(err, io.EOF):
-		return row, sql.ErrNoRows
-	case err != nil:
-		return row, classify(err)
+	err = rows.Next(q.values[:])
+	if errors.Is(err, io.EOF) {
+		return sql.ErrNoRows
 	}
-	c := columns{rest: q.values[:]}
-	row.Operation = dbgen.Operation{
-		OperationPK: c.integer(), TenantID: c.text(), SubjectID: c.text(), ToolName: c.text(), IdempotencyKey: c.text(),
-		RequestSha256: c.text(), ArgumentsJSON: c.text(), InputSchemaRevision: c.text(), OutputSchemaRevision: c.text(),
-		EffectRevision: c.text(), HandlerRevision: c.text(), ProducerRevision: c.text(), PolicyRevision: c.text(),
-		ApprovalID: c.text(), ApproverID: c.text(), ApprovalDigest: c.text(), ApprovalExpiresAt: c.integer(),
-		ApprovedAt: c.integer(), FirstOperationID: c.text(), FirstCallID: c.text(), FirstResponseID: c.text(),
-		FirstProvider: c.text(), FirstAPIFamily: c.text(), FirstAdapterRevision: c.text(), StatusRef: c.text(),
-		State: c.text(), CreatedAt: c.integer(), UpdatedAt: c.integer(), CompletedAt: c.nullInteger(), Reason: c.text(),
-		RowDigest: c.blob(),
-	}
-	row.ReceiptOf, row.ReceiptID, row.DownstreamRequestID = c.nullInteger(), c.nullText(), c.nullText()
-	row.ReceiptRequest, row.ResultJSON, row.ReceiptProducer = c.nullText(), c.nullText(), c.nullText()
-	row.ResourceRevision, row.ObservedAt, row.ReceiptEffect = c.nullText(), c.nullText(), c.nullText()
-	row.ReconciledAt, row.ReceiptDigest = c.nullInteger(), c.blob()
-	row.Attempts, row.Fingerprint = c.integer(), c.text()
-	return row, c.err
+	c.rest = q.values[:]
+	return classify(err)
 }
+
+// texts are what one column has in it, taken in their order.
+type texts struct {
+	rest    string
+	taken   int
+	divided int  // how many zero bytes were found
+	receipt bool // there is one
+}
+
+func (t *texts) next() (v string) {
+	var more bool
+	if v, t.rest, more = strings.Cut(t.rest, "\x00"); more {
+		t.divided++
+	}
+	t.taken++
+	return v
+}
+
+func (t *texts) ofReceipt() sql.NullString { return sql.NullString{String: t.next(), Valid: t.receipt} }
 
 // columns are the values of a row, taken in their order. The tables are STRICT, so
 // a value of another type means that the statement has changed.
@@ -123,7 +158,6 @@ func take[T any](c *columns, v driver.Value) T {
 	return t
 }
 
-func (c *columns) text() string   { return take[string](c, c.next()) }
 func (c *columns) integer() int64 { return take[int64](c, c.next()) }
 
 func (c *columns) blob() []byte {
@@ -132,14 +166,6 @@ func (c *columns) blob() []byte {
 		return nil
 	}
 	return take[[]byte](c, v)
-}
-
-func (c *columns) nullText() sql.NullString {
-	v := c.next()
-	if v == nil {
-		return sql.NullString{}
-	}
-	return sql.NullString{String: take[string](c, v), Valid: true}
 }
 
 func (c *columns) nullInteger() sql.NullInt64 {

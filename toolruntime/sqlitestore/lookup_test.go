@@ -12,7 +12,7 @@ import (
 )
 
 // TestLookup: the lookup past package database/sql reads what the generated one
-// reads, into the same fields.
+// reads, into the same fields, whatever the texts are.
 func TestLookup(t *testing.T) {
 	k := newKeeper(t, t.TempDir())
 	k.must("ended")
@@ -27,13 +27,23 @@ func TestLookup(t *testing.T) {
 	for _, c := range []struct {
 		name, key, call string
 		found, ended    bool
+		change          string // made before
 	}{
 		{name: "ended", key: "ended", call: "ended", found: true, ended: true},
 		{name: "open", key: "open", call: "open", found: true},
 		{name: "another call", key: "ended", call: "other", found: true, ended: true},
 		{name: "none", key: "none", call: "none"},
+		{name: "zero bytes", key: "ended", call: "ended", found: true, ended: true,
+			change: "UPDATE local_receipts SET resource_revision = char(0) || 'a' || char(0)"},
+		{name: "empty", key: "ended", call: "ended", found: true, ended: true,
+			change: "UPDATE local_receipts SET resource_revision = '', observed_at = '', effect_revision = ''"},
+		{name: "bytes that are no text", key: "ended", call: "ended", found: true, ended: true,
+			change: "UPDATE local_receipts SET resource_revision = CAST(x'ff00fe' AS TEXT)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if _, err := k.engine.writer.conn.ExecContext(context.Background(), c.change); err != nil {
+				t.Fatal(err)
+			}
 			scope, call := keepCall(c.key), keepCall(c.call)
 			key := dbgen.LookupParams{TenantID: keepOwner.TenantID, SubjectID: keepOwner.SubjectID, ToolName: scope.Name,
 				IdempotencyKey: scope.IdempotencyKey, Provider: call.Provider, APIFamily: call.APIFamily,

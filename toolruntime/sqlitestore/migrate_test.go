@@ -243,8 +243,8 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// TestBehind: a ledger of an earlier version says how far behind it is, and opening it
-// changes it unless the caller allows that.
+// TestBehind: a ledger of an earlier version says how far behind it is, and is brought
+// up to date only where the caller allows it.
 func TestBehind(t *testing.T) {
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "ledger.sqlite3")
