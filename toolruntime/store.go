@@ -148,10 +148,7 @@ func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolres
 			return nil
 		}
 		// In this order: what is pruned between the two reads has its tombstone.
-		free, err := q.LookupFree(ctx, dbgen.LookupFreeParams{
-			TenantID: key.TenantID, SubjectID: key.SubjectID, ToolName: key.ToolName, IdempotencyKey: key.IdempotencyKey,
-			Provider: key.Provider, APIFamily: key.APIFamily, ResponseID: key.ResponseID, CallID: key.CallID,
-		})
+		free, err := q.LookupFree(ctx, dbgen.LookupFreeParams(key))
 		l.pruned, fingerprint = free.Tombstones > 0, free.Fingerprint
 		return err
 	})

@@ -397,50 +397,51 @@ func (q *Queries) Lookup(ctx context.Context, arg LookupParams) (LookupRow, erro
 
 const LookupFree = `-- name: LookupFree :one
 SELECT
-    CAST((
-        SELECT COUNT(*) FROM tombstones
-        WHERE tombstones.tenant_id = CAST(?1 AS TEXT) AND tombstones.subject_id = CAST(?2 AS TEXT)
-            AND tombstones.tool_name = CAST(?3 AS TEXT) AND tombstones.idempotency_key = CAST(?4 AS TEXT)
-    ) AS BIGINT) AS tombstones,
     CAST(COALESCE((
         SELECT call_bindings.fingerprint_sha256 FROM call_bindings
         WHERE call_bindings.tenant_id = CAST(?1 AS TEXT) AND call_bindings.subject_id = CAST(?2 AS TEXT)
-            AND call_bindings.provider = CAST(?5 AS TEXT) AND call_bindings.api_family = CAST(?6 AS TEXT)
-            AND call_bindings.response_id = CAST(?7 AS TEXT) AND call_bindings.call_id = CAST(?8 AS TEXT)
-    ), '') AS TEXT) AS fingerprint
+            AND call_bindings.provider = CAST(?3 AS TEXT) AND call_bindings.api_family = CAST(?4 AS TEXT)
+            AND call_bindings.response_id = CAST(?5 AS TEXT) AND call_bindings.call_id = CAST(?6 AS TEXT)
+    ), '') AS TEXT) AS fingerprint,
+    CAST((
+        SELECT COUNT(*) FROM tombstones
+        WHERE tombstones.tenant_id = CAST(?1 AS TEXT) AND tombstones.subject_id = CAST(?2 AS TEXT)
+            AND tombstones.tool_name = CAST(?7 AS TEXT) AND tombstones.idempotency_key = CAST(?8 AS TEXT)
+    ) AS BIGINT) AS tombstones
 `
 
 type LookupFreeParams struct {
 	TenantID       string
 	SubjectID      string
-	ToolName       string
-	IdempotencyKey string
 	Provider       string
 	APIFamily      string
 	ResponseID     string
 	CallID         string
+	ToolName       string
+	IdempotencyKey string
 }
 
 type LookupFreeRow struct {
-	Tombstones  int64
 	Fingerprint string
+	Tombstones  int64
 }
 
-// LookupFree returns, for a scope that no operation holds, whether it has a
-// tombstone, and what a call identity is bound to, if it is.
+// LookupFree returns, for a scope that no operation holds, what a call identity is
+// bound to, if it is, and whether the scope has a tombstone. It has the parameters
+// of Lookup, in their order.
 func (q *Queries) LookupFree(ctx context.Context, arg LookupFreeParams) (LookupFreeRow, error) {
 	row := q.db.QueryRowContext(ctx, LookupFree,
 		arg.TenantID,
 		arg.SubjectID,
-		arg.ToolName,
-		arg.IdempotencyKey,
 		arg.Provider,
 		arg.APIFamily,
 		arg.ResponseID,
 		arg.CallID,
+		arg.ToolName,
+		arg.IdempotencyKey,
 	)
 	var i LookupFreeRow
-	err := row.Scan(&i.Tombstones, &i.Fingerprint)
+	err := row.Scan(&i.Fingerprint, &i.Tombstones)
 	return i, err
 }
 

@@ -152,8 +152,9 @@ type Querier interface {
 	// Lookup returns the operation that holds a scope with the receipt that answers it
 	// and the number of its last attempt, and what a call identity is bound to, if it is.
 	Lookup(ctx context.Context, arg LookupParams) (LookupRow, error)
-	// LookupFree returns, for a scope that no operation holds, whether it has a
-	// tombstone, and what a call identity is bound to, if it is.
+	// LookupFree returns, for a scope that no operation holds, what a call identity is
+	// bound to, if it is, and whether the scope has a tombstone. It has the parameters
+	// of Lookup, in their order.
 	LookupFree(ctx context.Context, arg LookupFreeParams) (LookupFreeRow, error)
 	// LookupTexts is Lookup with all texts in one column, because the driver makes two
 	// objects of each: without the scope, which the caller knows, and divided by zero

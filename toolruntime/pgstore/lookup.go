@@ -50,15 +50,10 @@ func (p *peek) Lookup(ctx context.Context, key dbgen.LookupParams) (dbgen.Lookup
 // LookupFree returns what the Lookup before it has found, if that was for the same
 // call.
 func (p *peek) LookupFree(ctx context.Context, key dbgen.LookupFreeParams) (dbgen.LookupFreeRow, error) {
-	if l := p.last; l != nil && !l.known.Found && key == freeKey(l.key) {
+	if l := p.last; l != nil && !l.known.Found && key == dbgen.LookupFreeParams(l.key) {
 		return l.known.Free, nil
 	}
 	return p.Queries.LookupFree(ctx, key)
-}
-
-func freeKey(p dbgen.LookupParams) dbgen.LookupFreeParams {
-	return dbgen.LookupFreeParams{TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: p.ToolName, IdempotencyKey: p.IdempotencyKey,
-		Provider: p.Provider, APIFamily: p.APIFamily, ResponseID: p.ResponseID, CallID: p.CallID}
 }
 
 // sendLookups obeys ctx: when the leader has no time left, the others go apart.

@@ -60,7 +60,7 @@ func TestLookup(t *testing.T) {
 					if want.Row, err = generated.Lookup(ctx, l.key); err == nil {
 						want.Found = true
 						want.Free.Fingerprint = want.Row.Fingerprint
-					} else if want.Free, err = generated.LookupFree(ctx, freeKey(l.key)); err != nil {
+					} else if want.Free, err = generated.LookupFree(ctx, dbgen.LookupFreeParams(l.key)); err != nil {
 						t.Fatal(err)
 					}
 					if !l.known.Found {
@@ -90,15 +90,15 @@ func TestLookupOfANewCall(t *testing.T) {
 		// Without a connection, only what is known already can be answered.
 		nobody, cancel := context.WithCancel(ctx)
 		cancel()
-		free, err := q.LookupFree(nobody, freeKey(key))
+		free, err := q.LookupFree(nobody, dbgen.LookupFreeParams(key))
 		if want := (dbgen.LookupFreeRow{Fingerprint: r.Binding.FingerprintSha256}); err != nil || free != want {
 			t.Errorf("%+v, %v", free, err)
 		}
 		key.CallID = "call-b"
-		if _, err := q.LookupFree(nobody, freeKey(key)); !errors.Is(err, context.Canceled) {
+		if _, err := q.LookupFree(nobody, dbgen.LookupFreeParams(key)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		free, err = q.LookupFree(ctx, freeKey(key))
+		free, err = q.LookupFree(ctx, dbgen.LookupFreeParams(key))
 		if err != nil || free != (dbgen.LookupFreeRow{}) {
 			t.Errorf("%+v, %v", free, err)
 		}

@@ -25,20 +25,21 @@ WHERE operations.tenant_id = CAST(@tenant_id AS TEXT) AND operations.subject_id 
     AND operations.tool_name = CAST(@tool_name AS TEXT) AND operations.idempotency_key = CAST(@idempotency_key AS TEXT);
 
 -- name: LookupFree :one
--- LookupFree returns, for a scope that no operation holds, whether it has a
--- tombstone, and what a call identity is bound to, if it is.
+-- LookupFree returns, for a scope that no operation holds, what a call identity is
+-- bound to, if it is, and whether the scope has a tombstone. It has the parameters
+-- of Lookup, in their order.
 SELECT
-    CAST((
-        SELECT COUNT(*) FROM tombstones
-        WHERE tombstones.tenant_id = CAST(@tenant_id AS TEXT) AND tombstones.subject_id = CAST(@subject_id AS TEXT)
-            AND tombstones.tool_name = CAST(@tool_name AS TEXT) AND tombstones.idempotency_key = CAST(@idempotency_key AS TEXT)
-    ) AS BIGINT) AS tombstones,
     CAST(COALESCE((
         SELECT call_bindings.fingerprint_sha256 FROM call_bindings
         WHERE call_bindings.tenant_id = CAST(@tenant_id AS TEXT) AND call_bindings.subject_id = CAST(@subject_id AS TEXT)
             AND call_bindings.provider = CAST(@provider AS TEXT) AND call_bindings.api_family = CAST(@api_family AS TEXT)
             AND call_bindings.response_id = CAST(@response_id AS TEXT) AND call_bindings.call_id = CAST(@call_id AS TEXT)
-    ), '') AS TEXT) AS fingerprint;
+    ), '') AS TEXT) AS fingerprint,
+    CAST((
+        SELECT COUNT(*) FROM tombstones
+        WHERE tombstones.tenant_id = CAST(@tenant_id AS TEXT) AND tombstones.subject_id = CAST(@subject_id AS TEXT)
+            AND tombstones.tool_name = CAST(@tool_name AS TEXT) AND tombstones.idempotency_key = CAST(@idempotency_key AS TEXT)
+    ) AS BIGINT) AS tombstones;
 
 -- name: GetClaimed :one
 -- GetClaimed returns an operation with its event.
