@@ -31,7 +31,7 @@ var toolResultV2CompatibilityTests = map[string]seedTest{
 	}),
 
 	"test_request_digest_excludes_idempotency_key": onEvery(func(t *testing.T, d *seedDesk) {
-		wantEqual(t, "digest", d.digest(d.call), d.digest(keyed(named(d.call, "other"), "another-key")))
+		wantEqual(t, "digest", d.digest(d.call), d.digest(keyed(identified(d.call, "other-call", "other-response"), "another-key")))
 	}),
 
 	"test_call_binding_still_binds_idempotency_key": onEvery(func(t *testing.T, d *seedDesk) {

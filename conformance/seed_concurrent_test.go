@@ -15,7 +15,7 @@ const seedWorkers = 8
 var concurrentConnectionTests = map[string]seedTest{
 	"test_concurrent_same_intent_creates_one_ledger_and_outbox": onEvery(func(t *testing.T, d *seedDesk) {
 		calls := slices.Repeat([]toolresult.Call{d.call}, seedWorkers)
-		codes := d.reserveAtOnce(calls)
+		codes := d.reserveAtOnce(calls, 1)
 		wantEqual(t, "codes", slices.Repeat([]toolresult.Code{toolresult.OutcomeUnknown}, seedWorkers), codes)
 		c := d.counts()
 		wantEqual(t, "operations", int64(1), c.Operations)
@@ -25,9 +25,9 @@ var concurrentConnectionTests = map[string]seedTest{
 
 	"test_concurrent_different_intents_yield_one_conflict": onEvery(func(t *testing.T, d *seedDesk) {
 		codes := d.reserveAtOnce([]toolresult.Call{
-			named(seedCall("ORDER-7", "duplicate"), "a"),
-			named(seedCall("ORDER-7", "damaged"), "b"),
-		})
+			identified(seedCall("ORDER-7", "duplicate"), "call-a", "response-a"),
+			identified(seedCall("ORDER-7", "damaged"), "call-b", "response-b"),
+		}, 0)
 		slices.Sort(codes)
 		wantEqual(t, "codes", []toolresult.Code{toolresult.IdempotencyConflict, toolresult.OutcomeUnknown}, codes)
 		wantEqual(t, "operations", int64(1), d.counts().Operations)
@@ -68,8 +68,8 @@ func (d *seedDesk) others(n int) []*seedDesk {
 }
 
 // reserveAtOnce dispatches the calls at once, each from a runtime of its own and
-// a second apart, up to the commit of the intent.
-func (d *seedDesk) reserveAtOnce(calls []toolresult.Call) []toolresult.Code {
+// so many seconds apart, up to the commit of the intent.
+func (d *seedDesk) reserveAtOnce(calls []toolresult.Call, apart int64) []toolresult.Code {
 	d.t.Helper()
 	desks := d.others(len(calls))
 	approvals := make([][]toolresult.Approval, len(calls))
@@ -77,7 +77,7 @@ func (d *seedDesk) reserveAtOnce(calls []toolresult.Call) []toolresult.Code {
 		approvals[i] = d.approved(c)
 	}
 	return atOnce(d.t, len(calls), func(i int) (toolresult.Code, error) {
-		desks[i].setTime(start + int64(i))
+		desks[i].setTime(start + apart*int64(i))
 		pkg, err := desks[i].Dispatch(context.Background(), d.actor, calls[i], &toolruntime.DispatchOptions{
 			Approvals: approvals[i], Failure: toolruntime.AfterIntentCommit})
 		if err != nil {

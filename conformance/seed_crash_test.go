@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"database/sql"
 	"testing"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -154,18 +155,32 @@ func queryReconciles(t *testing.T, d *seedDesk) {
 	wantEqual(t, "outbox state", "delivered", state)
 }
 
+// reconciliationRollsBack refuses the user's write, the end of the event, and the
+// write that comes last here: after that, all the others have to be taken back.
 func reconciliationRollsBack(t *testing.T, d *seedDesk) {
 	ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
-	d.refuse("UPDATE OF state", "NEW.state = 'delivered'")
 	d.setTime(start + 1)
-	_, err := d.tryQuery(d.call, ref, d.digest(d.call))
-	wantError(t, toolruntime.ErrConstraint, err)
-	wantEqual(t, "local receipts", int64(0), d.counts().LocalReceipts)
-	var operation, event string
-	d.scan("SELECT state FROM operations", &operation)
-	d.scan("SELECT state FROM outbox", &event)
-	wantEqual(t, "operation", "processing", operation)
-	wantEqual(t, "event", "processing", event)
+	for _, late := range []struct{ table, change, condition string }{
+		{"outbox", "BEFORE UPDATE OF state ON outbox", "NEW.state = 'delivered'"},
+		{"local_receipts", "AFTER INSERT ON local_receipts", "TRUE"},
+	} {
+		d.refuse(late.change, late.condition)
+		_, err := d.tryQuery(d.call, ref, d.digest(d.call))
+		wantError(t, toolruntime.ErrConstraint, err)
+		wantEqual(t, "local receipts", int64(0), d.counts().LocalReceipts)
+		var operation, event string
+		var completed sql.NullInt64
+		var attempts int
+		d.scan("SELECT state, completed_at FROM operations", &operation, &completed)
+		d.scan("SELECT state FROM outbox", &event)
+		d.scan("SELECT count(*) FROM attempts", &attempts)
+		wantEqual(t, "operation", "processing", operation)
+		wantEqual(t, "completed_at", sql.NullInt64{}, completed)
+		wantEqual(t, "event", "processing", event)
+		wantEqual(t, "attempts that have ended", 0, attempts)
+		d.refuseNoMore(late.table)
+	}
+	wantDelivery(t, toolresult.ReceiptReconciled, d.query(d.call, ref))
 }
 
 func queryIdentityIsNoDispatch(t *testing.T, d *seedDesk) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,12 +27,20 @@ var databaseContractTests = map[string]seedTest{
 
 	"test_database_integrity_and_foreign_keys_are_clean": onEvery(func(t *testing.T, d *seedDesk) {
 		// That the audit reads one snapshot shows where somebody else commits in
-		// its middle: it must not see that, although it would be a finding.
-		committed := false
+		// its middle: it must not see that, although it would be a finding. That it
+		// needs one connection shows in how many there are meanwhile.
+		before, counted, committed := d.connections(), 0, false
 		r, err := d.Audit(context.Background(), &toolruntime.AuditOptions{Progress: func(int64, int64) {
-			if !committed {
+			n := d.connections()
+			switch {
+			case !committed:
+				if before == 0 || n < before || n > before+1 {
+					t.Errorf("%d connections when the audit has begun, and %d before", n, before)
+				}
 				insertOrphan(d, "tenant-a", "user-1", "create_refund_draft", "persistent-key-1")
-				committed = true
+				committed, counted = true, d.connections() // SQLite keeps the descriptor of it
+			case n > counted:
+				t.Errorf("%d connections in the middle of the audit, and %d when it had begun", n, counted)
 			}
 		}})
 		if err != nil {
@@ -104,7 +113,7 @@ var databaseContractTests = map[string]seedTest{
 	}),
 
 	"test_intent_and_outbox_roll_back_together": onEvery(func(t *testing.T, d *seedDesk) {
-		d.refuse("INSERT", "TRUE")
+		d.refuse("BEFORE INSERT ON outbox", "TRUE")
 		_, err := d.Dispatch(context.Background(), d.actor, d.call, &toolruntime.DispatchOptions{
 			Approvals: d.approved(d.call), Failure: toolruntime.AfterIntentCommit})
 		wantError(t, toolruntime.ErrConstraint, err)
@@ -114,6 +123,28 @@ var databaseContractTests = map[string]seedTest{
 	"test_database_counts_start_at_zero": onEvery(func(t *testing.T, d *seedDesk) {
 		wantEqual(t, "counts", toolruntime.Counts{}, d.counts())
 	}),
+}
+
+// connections counts those that the desk's store has to its database: on SQLite
+// the descriptors of the file, of which no other is open in this process.
+func (d *seedDesk) connections() (n int) {
+	d.t.Helper()
+	if d.engine.name != "sqlite" {
+		d.scan("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name <> ''", &n)
+		return n
+	}
+	const open = "/proc/self/fd"
+	entries, err := os.ReadDir(open)
+	if err != nil {
+		d.t.Skip("needs /proc: ", err)
+	}
+	for _, e := range entries {
+		// One that was closed since the folder was read has no target.
+		if target, err := os.Readlink(filepath.Join(open, e.Name())); err == nil && target == d.address {
+			n++
+		}
+	}
+	return n
 }
 
 // insertOrphan inserts a downstream receipt that belongs to no operation.

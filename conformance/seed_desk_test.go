@@ -21,20 +21,21 @@ import (
 // tests are about.
 type seedDesk struct {
 	*desk
-	actor toolresult.Principal
-	call  toolresult.Call
+	actor  toolresult.Principal
+	call   toolresult.Call
+	forges bool // computes the row digests anew where it tampers
 }
 
 func newSeedDesk(t testing.TB, e engine) *seedDesk {
 	t.Helper()
-	return &seedDesk{newDesk(t, e), toolresult.Principal{TenantID: "tenant-a", SubjectID: "user-1"},
-		seedCall("ORDER-7", "duplicate")}
+	return &seedDesk{desk: newDesk(t, e), actor: toolresult.Principal{TenantID: "tenant-a", SubjectID: "user-1"},
+		call: seedCall("ORDER-7", "duplicate")}
 }
 
 // another is a further runtime over the same database and for the same call.
 func (d *seedDesk) another(opts ...deskOption) *seedDesk {
 	d.t.Helper()
-	return &seedDesk{d.desk.another(opts...), d.actor, d.call}
+	return &seedDesk{desk: d.desk.another(opts...), actor: d.actor, call: d.call, forges: d.forges}
 }
 
 func seedCall(orderRef, reason string) toolresult.Call {
@@ -52,6 +53,12 @@ func seedCall(orderRef, reason string) toolresult.Call {
 // named gives a call ids of its own.
 func named(c toolresult.Call, name string) toolresult.Call {
 	c.CallID, c.OperationID, c.ResponseID = "call-"+name, "operation-"+name, "response-"+name
+	return c
+}
+
+// identified gives a call the ids that a provider gives; its operation id stays.
+func identified(c toolresult.Call, callID, responseID string) toolresult.Call {
+	c.CallID, c.ResponseID = callID, responseID
 	return c
 }
 
@@ -158,11 +165,11 @@ func (d *seedDesk) problems(c toolresult.Call, pkg *toolresult.Package) []string
 	return texts
 }
 
-// refuse makes the database refuse a change of the outbox where the condition
-// holds, as a broken constraint would.
+// refuse makes the database refuse a change, such as "BEFORE INSERT ON outbox",
+// of a row for which the condition holds, as a broken constraint would.
 func (d *seedDesk) refuse(change, condition string) {
 	d.t.Helper()
-	trigger := "CREATE TRIGGER injected_failure BEFORE " + change + " ON outbox FOR EACH ROW WHEN (" + condition + ") "
+	trigger := "CREATE TRIGGER injected_failure " + change + " FOR EACH ROW WHEN (" + condition + ") "
 	if d.engine.name == "sqlite" {
 		d.mustSQL(trigger + "BEGIN SELECT RAISE(ABORT, 'injected failure'); END")
 		return
@@ -170,6 +177,17 @@ func (d *seedDesk) refuse(change, condition string) {
 	d.mustSQL(`CREATE FUNCTION injected_failure() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN RAISE EXCEPTION 'injected failure' USING ERRCODE = 'integrity_constraint_violation'; END $$`)
 	d.mustSQL(trigger + "EXECUTE FUNCTION injected_failure()")
+}
+
+// refuseNoMore ends what refuse has begun.
+func (d *seedDesk) refuseNoMore(table string) {
+	d.t.Helper()
+	if d.engine.name == "sqlite" {
+		d.mustSQL("DROP TRIGGER injected_failure")
+		return
+	}
+	d.mustSQL("DROP TRIGGER injected_failure ON " + table)
+	d.mustSQL("DROP FUNCTION injected_failure()")
 }
 
 // refused reports whether a driver's error says that the database refused a row.

@@ -53,14 +53,14 @@ var idempotencyDispatchTests = map[string]seedTest{
 
 	"test_same_key_different_intent_conflicts": onEvery(func(t *testing.T, d *seedDesk) {
 		d.dispatch(toolruntime.AfterIntentCommit)
-		changed := named(seedCall("ORDER-7", "damaged"), "changed")
+		changed := identified(seedCall("ORDER-7", "damaged"), "changed", "changed-response")
 		wantCode(t, toolresult.IdempotencyConflict, d.dispatchCall(changed, d.approved(changed), toolruntime.NoFailure))
 		wantEqual(t, "receipts", int64(0), d.counts().DownstreamReceipts)
 	}),
 
 	"test_different_key_same_intent_is_a_new_operation": onEvery(func(t *testing.T, d *seedDesk) {
 		wantCode(t, toolresult.OK, d.dispatch(toolruntime.NoFailure))
-		second := keyed(named(d.call, "2"), "persistent-key-2")
+		second := keyed(identified(d.call, "call-2", "response-2"), "persistent-key-2")
 		wantCode(t, toolresult.OK, d.dispatchCall(second, d.approved(second), toolruntime.NoFailure))
 		wantEqual(t, "receipts", int64(2), d.counts().DownstreamReceipts)
 	}),
