@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // The exit codes.
@@ -20,10 +19,12 @@ const (
 	exitError = 2
 )
 
-// A command is a verb of the command line.
+// A command is a verb of the command line. The table of them is what runs, what
+// help says, what docs/commands.md says, and what a shell completes.
 type command struct {
 	name    string
-	args    string // of the usage line, after the name
+	args    string   // the usage line's arguments that are no flags
+	needs   []string // the flags without which it cannot do anything
 	summary string
 	detail  string
 	example string
@@ -31,152 +32,33 @@ type command struct {
 	run     func(context.Context, *options, *printer) (bool, error) // true is PASS
 }
 
-// options are the values of all flags, and the arguments.
-type options struct {
-	db, fixture, statusRef, failure, workerID, from, to string
-	actor, reason, decision, receipt, tool, state       string
-	limit                                               int
-	stagger, olderThan                                  time.Duration
-	json, dryRun                                        bool
-	args                                                []string
-}
-
-func (o *options) common(f *flag.FlagSet) {
-	f.StringVar(&o.db, "db", "", "`file` of the ledger (made if there is none), or a postgres:// URL")
-	o.format(f)
-}
-
-func (o *options) format(f *flag.FlagSet) {
-	f.BoolVar(&o.json, "json", false, "print JSON on a terminal, too")
-}
-
-func (o *options) withFixture(f *flag.FlagSet) {
-	o.common(f)
-	f.StringVar(&o.fixture, "fixture", "", "`file` with a persistent-tool-case-v1")
-}
-
+// commands is the table, in the order of the overview.
 func commands() []command {
-	return append([]command{
-		{
-			name: "dispatch", args: "--db FILE --fixture CASE [--failure POINT] [--worker-id NAME]",
-			summary: "carry out the call of a case, once",
-			detail: `Dispatches the call of a persistence case against the two example tools. Doing
-it again answers from the ledger: no second effect. --failure stops the call as
-if the process had died there: none, after_intent_commit, after_claim or
-after_downstream_commit.`,
-			example: `toolruntime dispatch --db refunds.sqlite3 --fixture examples/refunds/case.json
-  toolruntime dispatch --db refunds.sqlite3 --fixture examples/refunds/case.json --failure after_downstream_commit`,
-			flags: func(o *options, f *flag.FlagSet) {
-				o.withFixture(f)
-				f.StringVar(&o.failure, "failure", "none", "failure `point`")
-				f.StringVar(&o.workerID, "worker-id", "cli-worker", "`name` of the worker")
-			},
-			run: dispatch,
-		},
-		{
-			name: "status", args: "--db FILE --fixture CASE --status-ref REF",
-			summary: "ask what became of an operation, without causing it",
-			detail: `Asks for the status of the operation that the call of a case has made, and
-accepts the downstream's receipt if there is one. It never causes an effect. It
-runs one second after the case's time.`,
-			example: `toolruntime status --db refunds.sqlite3 --fixture examples/refunds/case.json \
-    --status-ref status_0123456789abcdef0123456789abcdef`,
-			flags: func(o *options, f *flag.FlagSet) {
-				o.withFixture(f)
-				f.StringVar(&o.statusRef, "status-ref", "", "status_`ref` of the operation")
-			},
-			run: status,
-		},
-		{
-			name: "audit", args: "--db FILE",
-			summary: "recompute everything that is stored and find what does not fit",
-			detail: `Checks the database's integrity and durability, recomputes every row, and holds
-the rows against each other. It reads no case, and works on a ledger whose tools
-this binary does not know; it then says which rows it could not hold against a
-registry. Exit code 1 means that something does not fit.`,
-			example: `toolruntime audit --db refunds.sqlite3`,
-			flags:   (*options).withFixture,
-			run:     audit,
-		},
-		{
-			name: "check", args: "CASES",
-			summary: "run a set of cases in memory",
-			detail: `Runs a tool-cases-v2 file: every case by itself, in memory, each step held
-against what the file expects. It touches no ledger.`,
-			example: `toolruntime check examples/refunds/cases.json`,
-			flags:   (*options).format,
-			run:     check,
-		},
-		{
-			name: "migrate", args: "--db FILE",
-			summary: "bring a ledger up to date, or adopt one of another implementation",
-			detail: `Makes the schema in a new file, brings an older ledger up to date, or adopts a
-persistent-tool-runtime-v3 database, in one transaction: all or nothing. A newer
-ledger is refused untouched. With a postgres:// URL it does the same to the
-schema that the URL's search_path names, or to the server's default one.`,
-			example: `toolruntime migrate --db refunds.sqlite3
-  toolruntime migrate --db 'postgres://service@db.internal/tools?sslmode=verify-full'`,
-			flags: (*options).common,
-			run:   migrate,
-		},
-		{
-			name: "copy", args: "--from FILE --to URL",
-			summary: "copy a ledger from a file into PostgreSQL",
-			detail: `Audits the ledger in a file, copies it row by row into an empty ledger in
-PostgreSQL (which it makes where there is none), compares every row, and audits
-the copy. Stop what uses the ledger first. A copy that was interrupted cannot be
-used and is continued by the same command.`,
-			example: `toolruntime copy --from refunds.sqlite3 --to 'postgres://service@db.internal/tools?sslmode=verify-full'`,
-			flags: func(o *options, f *flag.FlagSet) {
-				o.format(f)
-				f.StringVar(&o.from, "from", "", "`file` of the ledger")
-				f.StringVar(&o.to, "to", "", "postgres:// `URL` of an empty database or schema")
-			},
-			run: copyLedger,
-		},
-		{
-			name: "version", summary: "print the versions of the program, the schema and SQLite",
-			example: `toolruntime version`,
-			flags:   (*options).format,
-			run:     version,
-		},
-	}, append(operating(), keeping()...)...)
+	return slices.Concat(gating(), operating(), keeping(), []command{versionCommand(), completionCommand()})
 }
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
-	// --db, --fixture and --json may also stand before the command.
-	front := flagSet("toolruntime", stderr)
-	o.withFixture(front)
-	front.Usage = func() {}
+	front := o.front()
 	if err := front.Parse(args); err != nil {
 		return usageExit(err, stdout, stderr, overview())
 	}
 	rest := front.Args()
-	if len(rest) == 0 {
+	switch {
+	case o.version:
+		rest = []string{"version"}
+	case len(rest) == 0:
 		fmt.Fprint(stderr, overview())
 		return exitError
-	}
-	if rest[0] == "help" {
+	case rest[0] == "help":
 		return help(rest[1:], stdout, stderr)
 	}
 	c, rest, ok := find(rest)
 	if !ok {
-		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(front.Arg(0)), overview())
-		return exitError
+		return unknown(front.Args(), stdout, stderr)
 	}
-	given := o
-	f := flagSet("toolruntime "+c.name, stderr)
-	c.flags(&o, f)
-	// Defining a flag resets its variable to the default.
-	o.db, o.fixture, o.json = given.db, given.fixture, given.json
-	f.Usage = func() {}
-	if err := f.Parse(rest); err != nil {
-		return usageExit(err, stdout, stderr, c.usage())
-	}
-	o.args = f.Args()
-	if err := c.complete(&o); err != nil {
+	if err := c.parse(&o, rest); err != nil {
 		return usageExit(err, stdout, stderr, c.usage())
 	}
 	p := &printer{out: stdout, err: stderr, json: o.json || !isTerminal(stdout)}
@@ -186,7 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case err != nil:
-		printError(stderr, err)
+		printError(stderr, err, o.json || !isTerminal(stderr))
 		return exitError
 	case pass:
 		return exitPass
@@ -194,40 +76,43 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitBlock
 }
 
-// complete checks that a command has what it cannot do without.
-func (c command) complete(o *options) error {
+// parse reads the flags of a command, checks that it has what it cannot do
+// without, and touches nothing.
+func (c command) parse(o *options, args []string) error {
+	given := *o
+	f := flagSet("toolruntime " + c.name)
+	c.flags(o, f)
+	// Defining a flag resets its variable to the default.
+	o.db, o.fixture, o.json = given.db, given.fixture, given.json
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.Lookup("db") != nil && o.db == "" {
+		o.db = os.Getenv(envDB)
+	}
+	for _, name := range c.needs {
+		if f.Lookup(name).Value.String() != "" {
+			continue
+		}
+		if name == "db" {
+			return errors.New("--db is missing, and " + envDB + " is not set")
+		}
+		return fmt.Errorf("--%s is missing", name)
+	}
+	o.args = f.Args()
 	switch {
-	case strings.Contains(c.args, "--db") && o.db == "":
-		return errors.New("--db is missing")
-	case strings.Contains(c.args, "--fixture") && o.fixture == "":
-		return errors.New("--fixture is missing")
-	case c.name == "backup" && o.to == "":
-		return errors.New("--to is missing")
-	case c.name == "prune" && o.olderThan == 0:
-		return errors.New("--older-than is missing")
-	case c.name == "copy" && (o.from == "" || o.to == ""):
-		return errors.New("copy needs --from and --to")
-	case strings.Contains(c.args, "--status-ref") && o.statusRef == "":
-		return errors.New("--status-ref is missing")
-	case c.name == "check" && len(o.args) != 1:
-		return errors.New("check takes one file")
-	case c.name != "check" && len(o.args) > 0:
-		return fmt.Errorf("unexpected argument %s", shown(o.args[0]))
+	case c.args == "" && len(o.args) > 0:
+		return fmt.Errorf("unexpected argument %q", o.args[0])
+	case c.args != "" && len(o.args) != 1:
+		return fmt.Errorf("%s takes one argument: %s", c.name, c.args)
 	}
 	return nil
 }
 
-// shown quotes an argument, but for a URL, which can hold a password.
-func shown(arg string) string {
-	if strings.Contains(arg, "://") {
-		return "(a URL)"
-	}
-	return strconv.Quote(arg)
-}
-
-func flagSet(name string, stderr io.Writer) *flag.FlagSet {
+func flagSet(name string) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
+	f.Usage = func() {}
 	return f
 }
 
@@ -237,8 +122,19 @@ func usageExit(err error, stdout, stderr io.Writer, usage string) int {
 		fmt.Fprint(stdout, usage)
 		return exitPass
 	}
-	fmt.Fprintf(stderr, "toolruntime: %v\n\n%s", err, usage)
+	fmt.Fprintf(stderr, "toolruntime: %s\n\n%s", discreet(err.Error()), usage)
 	return exitError
+}
+
+// An address of a database can hold a password, wherever somebody has put it.
+var (
+	urls      = regexp.MustCompile(`"?[A-Za-z][A-Za-z0-9+.-]*://[^\s"]+"?`)
+	passwords = regexp.MustCompile(`(?i)pass(word|file)\s*=\s*(\\?'[^']*'?|[^\s"]*)`)
+)
+
+// discreet is a message without what an argument in it may hold.
+func discreet(message string) string {
+	return passwords.ReplaceAllString(urls.ReplaceAllString(message, "(a URL)"), "(a password)")
 }
 
 // find returns the command that args begin with, which may be two words, and
@@ -250,7 +146,42 @@ func find(args []string) (command, []string, bool) {
 			return c, args[len(words):], true
 		}
 	}
+	// The first command of a group is what its bare word stands for.
+	if cs := group(args[0]); len(cs) > 0 && !asksForHelp(args[1:]) && (len(args) == 1 || strings.HasPrefix(args[1], "-")) {
+		return cs[0], args[1:], true
+	}
 	return command{}, nil, false
+}
+
+func asksForHelp(args []string) bool {
+	return len(args) > 0 && slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0])
+}
+
+// group are the commands whose first word is the given one, such as review.
+func group(word string) (cs []command) {
+	for _, c := range commands() {
+		if first, _, more := strings.Cut(c.name, " "); more && first == word {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// unknown ends a command line that names no command. One that names a group gets
+// what there is in it.
+func unknown(args []string, stdout, stderr io.Writer) int {
+	cs := group(args[0])
+	if len(cs) == 0 {
+		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", discreet(fmt.Sprintf("%q", args[0])), overview())
+		return exitError
+	}
+	w, exit := stderr, exitError
+	if asksForHelp(args[1:]) {
+		w, exit = stdout, exitPass
+	}
+	fmt.Fprintf(w, "Usage: toolruntime %s COMMAND [flags]\n\n", args[0])
+	list(w, cs)
+	return exit
 }
 
 func help(args []string, stdout, stderr io.Writer) int {
@@ -259,23 +190,31 @@ func help(args []string, stdout, stderr io.Writer) int {
 		return exitPass
 	}
 	c, _, ok := find(args)
-	if !ok {
-		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(args[0]), overview())
-		return exitError
+	if len(args) == 1 && len(group(args[0])) > 0 || !ok {
+		return unknown([]string{args[0], "help"}, stdout, stderr)
 	}
 	fmt.Fprint(stdout, c.usage())
 	return exitPass
 }
 
+func list(w io.Writer, cs []command) {
+	for _, c := range cs {
+		fmt.Fprintf(w, "  %-15s %s\n", c.name, c.summary)
+	}
+}
+
 func overview() string {
 	var b strings.Builder
 	b.WriteString("toolruntime carries out tool calls once, approved, and provably.\n\nUsage: toolruntime COMMAND [flags]\n\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-15s %s\n", c.name, c.summary)
-	}
+	list(&b, commands())
 	b.WriteString(`
-Exit codes: 0 PASS, 1 BLOCK for a business or audit reason, 2 could not run.
-Output is JSON when it is piped and with --json, and readable on a terminal.
+--db names a ledger: a file, or a PostgreSQL database as a postgres:// URL or as
+"host=… dbname=…". Without it ` + envDB + ` is used. Only dispatch and migrate
+make a ledger where there is none.
+
+Exit codes: 0 PASS, 1 BLOCK for a business or audit reason, 2 could not run. (go
+run turns every code but 0 into 1: a gate runs the built command.) Output is JSON
+when it is piped and with --json, and readable on a terminal.
 
 Start with:
   toolruntime dispatch --db refunds.sqlite3 --fixture examples/refunds/case.json
@@ -285,17 +224,51 @@ Start with:
 	return b.String()
 }
 
+// usageLine follows from the flags: those that a command needs come first.
+func (c command) usageLine() string {
+	words := append([]string{"toolruntime", c.name}, strings.Fields(c.args)...)
+	var may []string
+	for _, f := range c.flagList() {
+		word := "--" + f.name
+		if f.value != "" {
+			word += " " + strings.ToUpper(f.value)
+		}
+		switch {
+		case slices.Contains(c.needs, f.name):
+			words = append(words, word)
+		case f.name != "json":
+			may = append(may, "["+word+"]")
+		}
+	}
+	return strings.Join(append(words, may...), " ")
+}
+
+// A flagHelp is what help says of a flag; value is "" where it takes none.
+type flagHelp struct{ name, value, text string }
+
+func (c command) flagList() (list []flagHelp) {
+	f := flagSet(c.name)
+	c.flags(&options{}, f)
+	f.VisitAll(func(g *flag.Flag) {
+		value, text := flag.UnquoteUsage(g)
+		if g.DefValue != "" && g.DefValue != "false" && g.DefValue != "0" {
+			text += " (default " + g.DefValue + ")"
+		}
+		list = append(list, flagHelp{g.Name, value, text})
+	})
+	return list
+}
+
 func (c command) usage() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s\n\n", strings.TrimSpace("toolruntime "+c.name+" "+c.args))
+	fmt.Fprintf(&b, "Usage: %s\n\n", c.usageLine())
 	if c.detail != "" {
 		b.WriteString(c.detail + "\n\n")
 	}
-	f := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	c.flags(&options{}, f)
-	f.SetOutput(&b)
 	b.WriteString("Flags:\n")
-	f.PrintDefaults()
+	for _, f := range c.flagList() {
+		fmt.Fprintf(&b, "  %-22s %s\n", strings.TrimSpace("--"+f.name+" "+f.value), f.text)
+	}
 	fmt.Fprintf(&b, "\nExample:\n  %s\n", c.example)
 	return b.String()
 }

@@ -107,7 +107,7 @@ func TestUsage(t *testing.T) {
 		{"no fixture", []string{"dispatch", "--db", "x"}, exitError, "--fixture is missing"},
 		{"no status ref", []string{"status", "--db", "x", "--fixture", "y"}, exitError, "--status-ref is missing"},
 		{"argument", []string{"audit", "--db", "x", "y"}, exitError, `unexpected argument "y"`},
-		{"no file", []string{"check"}, exitError, "one file"},
+		{"no file", []string{"check"}, exitError, "one argument"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,10 +157,14 @@ func TestAuditBlocks(t *testing.T) {
 
 // TestInterrupted: a cancelled context ends a command with exit code 2.
 func TestInterrupted(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "x.sqlite3")
+	if code, _, stderr := runCLI(t, "migrate", "--db", db); code != exitPass {
+		t.Fatal(stderr)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	code := run(ctx, []string{"audit", "--db", filepath.Join(t.TempDir(), "x.sqlite3")}, &out, &errs)
+	code := run(ctx, []string{"audit", "--db", db}, &out, &errs)
 	if code != exitError || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -24,14 +23,10 @@ type copyReport struct {
 // copyLedger audits a ledger, copies it into PostgreSQL, and audits the copy.
 func copyLedger(ctx context.Context, o *options, p *printer) (bool, error) {
 	if isPostgres(o.from) || !isPostgres(o.to) {
-		return false, &toolresult.InputError{Field: "copy", Rule: "goes from a file to a postgres:// URL"}
-	}
-	if _, err := os.Stat(o.from); err != nil {
-		// Opening it would make a new one.
-		return false, &toolresult.InputError{Field: "from", Rule: "must be the file of a ledger"}
+		return false, &toolresult.InputError{Field: "copy", Rule: "goes from a file to a PostgreSQL database"}
 	}
 	var r copyReport
-	pass, err := with(ctx, o.from, func(d *desk) (pass bool, err error) {
+	pass, err := with(ctx, &options{db: o.from, tools: o.tools}, toLook, func(d *desk) (pass bool, err error) {
 		if r.Before, err = d.rt.Audit(ctx, nil); err != nil || !r.Before.Passed {
 			return false, err
 		}
@@ -40,7 +35,7 @@ func copyLedger(ctx context.Context, o *options, p *printer) (bool, error) {
 		return err == nil, err
 	})
 	if err == nil && pass {
-		pass, err = with(ctx, o.to, func(d *desk) (_ bool, err error) {
+		pass, err = with(ctx, &options{db: o.to, tools: o.tools}, toLook, func(d *desk) (_ bool, err error) {
 			if r.After, err = d.rt.Audit(ctx, nil); err != nil {
 				return false, err
 			}

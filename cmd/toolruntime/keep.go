@@ -2,22 +2,39 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
-	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
+	"github.com/toolruntime/toolruntime-go/toolruntime/pgstore"
 )
 
 // keeping are the commands with which a ledger is kept for years.
 func keeping() []command {
 	return []command{
 		{
-			name: "prune", args: "--db FILE --older-than D [--state STATE] [--tool NAME] [--limit N] [--dry-run]",
+			name: "migrate", needs: []string{"db"},
+			summary: "bring a ledger up to date, or adopt one of another implementation",
+			detail: `Makes the schema in a new file, brings an older ledger up to date, or adopts a
+persistent-tool-runtime-v3 database, in one transaction: all or nothing. A newer
+ledger is refused untouched. In PostgreSQL it does the same to the schema that the
+address names, or to the server's default one.`,
+			example: `toolruntime migrate --db refunds.sqlite3
+  toolruntime migrate --db 'postgres://service@db.internal/tools?sslmode=verify-full'`,
+			flags: (*options).common,
+			run:   migrate,
+		},
+		{
+			name: "prune", needs: []string{"db", "older-than"},
 			summary: "remove operations that ended long ago",
 			detail: `Removes operations that ended longer ago than --older-than, with their receipts,
 attempts and decisions, in small transactions beside the work that goes on. Each
@@ -27,10 +44,10 @@ and so does the newest operation. Without --state and --tool the identities go a
 well of calls as old that belong to no operation, because it was pruned or the
 call was refused. Exit code 1 means that some operations were left because their
 evidence does not hold together; ask audit.`,
-			example: `toolruntime prune --db refunds.sqlite3 --older-than 2160h --dry-run`,
+			example: `toolruntime prune --db refunds.sqlite3 --older-than 90d --dry-run`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
-				f.DurationVar(&o.olderThan, "older-than", 0, "`time` since the end, at least 1h")
+				spanVar(f, &o.olderThan, "older-than", 0, "`time` since the end, at least 1h: 36h, 90d, 2w")
 				f.StringVar(&o.state, "state", "", "only operations in this `state`: succeeded or failed")
 				f.StringVar(&o.tool, "tool", "", "only the tool of this `name`")
 				f.IntVar(&o.limit, "limit", 0, "at most `N` operations, and call identities; 0 means all")
@@ -39,7 +56,7 @@ evidence does not hold together; ask audit.`,
 			run: prune,
 		},
 		{
-			name: "backup", args: "--db FILE --to FILE",
+			name: "backup", needs: []string{"db", "to"},
 			summary: "copy a ledger that is in use into a new file",
 			detail: `Copies one moment of the ledger while others go on writing, audits the copy, and
 only then gives it its name: a single file that any command opens. It overwrites
@@ -47,15 +64,69 @@ nothing. For PostgreSQL use the server's own tools.`,
 			example: `toolruntime backup --db refunds.sqlite3 --to backups/refunds-2026-07-19.sqlite3`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
+				o.withTools(f)
 				f.StringVar(&o.to, "to", "", "new `file`")
 			},
 			run: backup,
 		},
+		{
+			name: "copy", needs: []string{"from", "to"},
+			summary: "copy a ledger from a file into PostgreSQL",
+			detail: `Audits the ledger in a file, copies it row by row into an empty ledger in
+PostgreSQL (which it makes where there is none), compares every row, and audits
+the copy. Stop what uses the ledger first. A copy that was interrupted cannot be
+used and is continued by the same command.`,
+			example: `toolruntime copy --from refunds.sqlite3 --to 'postgres://service@db.internal/tools?sslmode=verify-full'`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.format(f)
+				o.withTools(f)
+				f.StringVar(&o.from, "from", "", "`file` of the ledger")
+				f.StringVar(&o.to, "to", "", "`address` of an empty PostgreSQL database or schema")
+			},
+			run: copyLedger,
+		},
 	}
 }
 
+// A migration is what became of a ledger that was brought up to date.
+type migration struct {
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	Applied []string `json:"applied"`
+	Adopted int64    `json:"adopted"`
+}
+
+func migrate(ctx context.Context, o *options, p *printer) (bool, error) {
+	m, err := migrateLedger(ctx, o.db)
+	if err != nil {
+		return false, err
+	}
+	p.print(struct {
+		Gate scenario.Gate `json:"gate"`
+		migration
+	}{gate(true), m}, func(w io.Writer) {
+		fmt.Fprintf(w, "PASS  from %s to %s", m.From, m.To)
+		if len(m.Applied) > 0 {
+			fmt.Fprintf(w, ": %s", strings.Join(m.Applied, ", "))
+		}
+		if m.Adopted > 0 {
+			fmt.Fprintf(w, "; %d rows adopted", m.Adopted)
+		}
+		fmt.Fprintln(w)
+	})
+	return true, nil
+}
+
+func migrateLedger(ctx context.Context, address string) (migration, error) {
+	if isPostgres(address) {
+		m, err := pgstore.Migrate(ctx, address, nil)
+		return migration{From: m.From, To: m.To, Applied: m.Applied}, err
+	}
+	return migrateFile(ctx, address)
+}
+
 func prune(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
 		options := toolruntime.PruneOptions{OlderThan: o.olderThan, Tool: o.tool, Limit: o.limit, DryRun: o.dryRun,
 			Progress: p.progress("pruning")}
 		if o.state != "" {
@@ -88,8 +159,15 @@ func backup(ctx context.Context, o *options, p *printer) (bool, error) {
 	if isPostgres(o.db) || isPostgres(o.to) {
 		return false, &toolresult.InputError{Field: "backup", Rule: "copies files; for PostgreSQL use pg_dump or a base backup"}
 	}
+	if _, err := os.Stat(filepath.Dir(o.to)); errors.Is(err, fs.ErrNotExist) {
+		return false, &toolresult.InputError{Field: "to", Rule: "must be in a folder that exists"}
+	}
+	tools, err := readTools(o.tools)
+	if err != nil {
+		return false, err
+	}
 	start := time.Now()
-	r, err := sqlitestore.Backup(ctx, o.db, o.to, &sqlitestore.BackupOptions{Progress: p.progress("copying")})
+	r, err := backupFile(ctx, o.db, o.to, tools.profiles, p.progress("copying"))
 	if err != nil {
 		return false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
@@ -17,8 +18,9 @@ import (
 // operating are the commands of who looks after a running ledger.
 func operating() []command {
 	return []command{
+		workCommand(),
 		{
-			name: "show", args: "--db FILE --status-ref REF",
+			name: "show", needs: []string{"db", "status-ref"},
 			summary: "print an operation's whole life",
 			detail: `Prints when and by whom an operation was approved, every attempt and how it
 ended, the answers that were refused because they broke the output contract or
@@ -28,9 +30,10 @@ came after their lease was lost, what people have decided, and how it stands.`,
 			run:     show,
 		},
 		{
-			name: "review list", args: "--db FILE",
+			name: "review list", needs: []string{"db"},
 			summary: "list the operations that wait for a person",
-			detail:  `Lists the operations in review, the oldest first. Exit code 1 means that there are some.`,
+			detail: `Lists the operations in review, in the order in which they were accepted, and
+for how long each has waited. Exit code 1 means that there are some.`,
 			example: `toolruntime review list --db refunds.sqlite3`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
@@ -39,19 +42,21 @@ came after their lease was lost, what people have decided, and how it stands.`,
 			run: reviewList,
 		},
 		{
-			name: "review resolve", args: "--db FILE --status-ref REF --decision WHAT --actor WHO --reason WHY [--receipt FILE]",
+			name: "review resolve", needs: []string{"db", "status-ref", "decision", "actor", "reason"},
 			summary: "record what a person has found out about an operation",
 			detail: `Ends the review of an operation. The decision is one of
   confirmed_done      it has happened; --receipt says how, and is the answer from now on
   confirmed_not_done  nothing has happened, and nothing shall
   try_again           nothing has happened, and it shall be attempted again
   abandoned           nobody will find out
-It is stored forever and is final. The receipt is a JSON object with receipt_id,
+It is final. The tool must be one of this program's, or of --tools, for
+confirmed_done: its output contract is what the receipt is held against. The receipt is a JSON object with receipt_id,
 request_id, data, and optionally resource_revision and observed_at.`,
 			example: `toolruntime review resolve --db refunds.sqlite3 --status-ref status_0123456789abcdef0123456789abcdef \
     --decision confirmed_not_done --actor dana --reason "the bank has no such refund"`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.withRef(f)
+				o.withTools(f)
 				o.withActor(f)
 				f.StringVar(&o.decision, "decision", "", "`what` was found out")
 				f.StringVar(&o.receipt, "receipt", "", "`file` with the receipt of confirmed_done")
@@ -59,7 +64,7 @@ request_id, data, and optionally resource_revision and observed_at.`,
 			run: reviewResolve,
 		},
 		{
-			name: "redrive", args: "--db FILE --actor WHO --reason WHY [--tool NAME] [--limit N] [--stagger D]",
+			name: "redrive", needs: []string{"db", "actor", "reason"},
 			summary: "let operations be attempted again that certainly did nothing",
 			detail: `Gives operations back to the workers that are in review with TOOL_ERROR: of them
 it is certain that nothing was done. Those whose outcome is unknown are left
@@ -68,36 +73,37 @@ alone; resolve them first.`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
 				o.withActor(f)
-				f.StringVar(&o.tool, "tool", "", "only the tool of this `name`")
+				o.withTool(f, "only the tool of this `name`")
 				f.IntVar(&o.limit, "limit", 100, "at most `N` operations")
-				f.DurationVar(&o.stagger, "stagger", time.Second, "`time` between one and the next")
+				spanVar(f, &o.stagger, "stagger", time.Second, "`time` between one and the next")
 			},
 			run: redrive,
 		},
 		{
-			name: "pause", args: "--db FILE --tool NAME --actor WHO --reason WHY",
+			name: "pause", needs: []string{"db", "tool", "actor", "reason"},
 			summary: "take a tool away from all workers",
 			detail:  `Workers claim no operation of a paused tool; what runs goes on.`,
 			example: `toolruntime pause --db refunds.sqlite3 --tool create_refund_draft --actor dana --reason "the bank has called"`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
 				o.withActor(f)
-				f.StringVar(&o.tool, "tool", "", "`name` of the tool")
+				o.withTool(f, "`name` of the tool")
+				f.BoolVar(&o.unseen, "unseen", false, "pause a tool of which no operation is open, too")
 			},
 			run: pause,
 		},
 		{
-			name: "resume", args: "--db FILE --tool NAME",
+			name: "resume", needs: []string{"db", "tool"},
 			summary: "give a paused tool back to the workers",
 			example: `toolruntime resume --db refunds.sqlite3 --tool create_refund_draft`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
-				f.StringVar(&o.tool, "tool", "", "`name` of the tool")
+				o.withTool(f, "`name` of the tool")
 			},
 			run: resume,
 		},
 		{
-			name: "stats", args: "--db FILE",
+			name: "stats", needs: []string{"db"},
 			summary: "print the backlog and the lost leases by tool",
 			detail: `Prints what waits, what is leased and what is in review, and since when; how
 often what waits and is leased was attempted so far; and how many leases were
@@ -109,18 +115,8 @@ lost, because a worker died or stood still, over all operations not yet pruned.`
 	}
 }
 
-func (o *options) withRef(f *flag.FlagSet) {
-	o.common(f)
-	f.StringVar(&o.statusRef, "status-ref", "", "status_`ref` of the operation")
-}
-
-func (o *options) withActor(f *flag.FlagSet) {
-	f.StringVar(&o.actor, "actor", "", "`who` decides")
-	f.StringVar(&o.reason, "reason", "", "`why`")
-}
-
 func show(ctx context.Context, o *options, p *printer) (bool, error) {
-	return looking(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, toLook, func(d *desk) (bool, error) {
 		h, err := d.rt.History(ctx, o.statusRef)
 		if err != nil {
 			return false, err
@@ -161,7 +157,7 @@ func moment(m toolruntime.Moment) string {
 }
 
 func reviewList(ctx context.Context, o *options, p *printer) (bool, error) {
-	return looking(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, toLook, func(d *desk) (bool, error) {
 		if o.limit < 1 {
 			return false, &toolresult.InputError{Field: "limit", Rule: "must be at least 1"}
 		}
@@ -176,7 +172,7 @@ func reviewList(ctx context.Context, o *options, p *printer) (bool, error) {
 		}{gate(pass), items}, func(w io.Writer) {
 			fmt.Fprintf(w, "%s  %d operations wait for a person\n", gate(pass), len(items))
 			for _, i := range items {
-				fmt.Fprintf(w, "%s  %s  %s  %d attempts  since %s\n", i.StatusRef, i.Tool, i.Reason, i.Attempts, toolresult.FormatTime(i.Since))
+				fmt.Fprintf(w, "%s  %s  %s  %d attempts  for %s\n", i.StatusRef, i.Tool, i.Reason, i.Attempts, age(d.now(), i.Since))
 			}
 		})
 		return pass, nil
@@ -184,8 +180,11 @@ func reviewList(ctx context.Context, o *options, p *printer) (bool, error) {
 }
 
 func reviewResolve(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
 		v := toolruntime.Resolution{StatusRef: o.statusRef, Decision: toolruntime.Decision(o.decision), Actor: o.actor, Reason: o.reason}
+		if v.Decision == toolruntime.ConfirmedDone && o.receipt == "" {
+			return false, &toolresult.InputError{Field: "receipt", Rule: "is missing: confirmed_done needs --receipt FILE, which shows what was done"}
+		}
 		if o.receipt != "" {
 			r, err := readReceipt(o.receipt)
 			if err != nil {
@@ -225,7 +224,7 @@ func readReceipt(path string) (*toolruntime.Receipt[json.RawMessage], error) {
 }
 
 func redrive(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
 		refs, err := d.rt.Redrive(ctx, toolruntime.RedriveOptions{Tool: o.tool, Limit: o.limit, Stagger: o.stagger, Actor: o.actor, Reason: o.reason})
 		if err != nil {
 			return false, err
@@ -244,7 +243,10 @@ func redrive(ctx context.Context, o *options, p *printer) (bool, error) {
 }
 
 func pause(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
+		if err := d.mustKnow(ctx, o); err != nil {
+			return false, err
+		}
 		if err := d.rt.Pause(ctx, o.tool, o.actor, o.reason); err != nil {
 			return false, err
 		}
@@ -252,8 +254,25 @@ func pause(ctx context.Context, o *options, p *printer) (bool, error) {
 	})
 }
 
+// mustKnow refuses the name of a tool that neither this program has nor an open
+// operation: who stops the wrong tool believes to have stopped the right one.
+func (d *desk) mustKnow(ctx context.Context, o *options) error {
+	if _, known := d.rt.Spec(o.tool); known || o.unseen {
+		return nil
+	}
+	st, err := d.rt.Stats(ctx)
+	if err != nil || slices.ContainsFunc(st.Tools, func(t toolruntime.ToolStats) bool { return t.Tool == o.tool }) {
+		return err
+	}
+	return &toolresult.InputError{Field: "tool", Rule: "is not known: no operation of it is open, and this program does not have it. `toolruntime stats` lists them; --unseen pauses it all the same"}
+}
+
 func resume(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
+		o.unseen = false
+		if err := d.mustKnow(ctx, o); err != nil {
+			return false, err
+		}
 		if err := d.rt.Resume(ctx, o.tool); err != nil {
 			return false, err
 		}
@@ -262,7 +281,7 @@ func resume(ctx context.Context, o *options, p *printer) (bool, error) {
 }
 
 func stats(ctx context.Context, o *options, p *printer) (bool, error) {
-	return looking(ctx, o.db, func(d *desk) (bool, error) { return printStats(ctx, d, p) })
+	return with(ctx, o, toLook, func(d *desk) (bool, error) { return printStats(ctx, d, p) })
 }
 
 func printStats(ctx context.Context, d *desk, p *printer) (bool, error) {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
@@ -37,6 +39,28 @@ func (p *printer) print(v any, lines func(w io.Writer)) {
 	if err := e.Encode(v); err != nil {
 		p.failed = &localError{err}
 	}
+}
+
+// text writes what is the same for programs and for people.
+func (p *printer) text(lines func(w io.Writer)) {
+	given := p.json
+	p.json = false
+	p.print(nil, lines)
+	p.json = given
+}
+
+// age is how long ago something was, for a person.
+func age(now time.Time, since int64) string {
+	s := max(0, now.Unix()-since)
+	switch {
+	case s < 2*60:
+		return fmt.Sprintf("%d s", s)
+	case s < 2*60*60:
+		return fmt.Sprintf("%d min", s/60)
+	case s < 2*24*60*60:
+		return fmt.Sprintf("%d h", s/(60*60))
+	}
+	return fmt.Sprintf("%d days", s/(24*60*60))
 }
 
 // longRun is how many rows make a command long enough to show its progress.
@@ -90,11 +114,16 @@ func (e *fixtureIOError) Error() string {
 }
 func (e *fixtureIOError) Unwrap() error { return e.cause }
 
-// printError writes the one JSON object that a command prints when it could not
-// run. The message comes from errors that name rules and places and never a
+// printError writes why a command could not run: one JSON object for programs, a
+// line for people. The message comes from errors that name rules and places and never a
 // path, a stack or a stored value; others are not repeated.
-func printError(w io.Writer, err error) {
+func printError(w io.Writer, err error, asJSON bool) {
 	code, message := describe(err)
+	message = discreet(message)
+	if !asJSON {
+		fmt.Fprintf(w, "toolruntime: %s (%s)\n", message, code)
+		return
+	}
 	var v struct {
 		Gate  scenario.Gate `json:"gate"`
 		Error struct {
@@ -120,6 +149,8 @@ func describe(err error) (code, message string) {
 		return "FIXTURE_CONTRACT_ERROR", cannot.Error()
 	case errors.Is(err, scenario.ErrFixture):
 		return "FIXTURE_CONTRACT_ERROR", err.Error()
+	case errors.Is(err, toolruntime.ErrNotInReview):
+		return "INVALID_VALUE", "status-ref: the operation is not in review, or was resolved otherwise; `toolruntime show` says how it stands"
 	case errors.Is(err, toolruntime.ErrContract):
 		return "PERSISTENCE_CONTRACT_ERROR", err.Error()
 	case errors.As(err, &database) && strings.HasPrefix(database.Code, "postgres"):
@@ -129,11 +160,29 @@ func describe(err error) (code, message string) {
 	case errors.Is(err, toolruntime.ErrInvalidInput):
 		return "INVALID_VALUE", err.Error()
 	}
-	return "LOCAL_IO_ERROR", "the command was interrupted, or input or output failed"
+	if errors.Is(err, context.Canceled) {
+		return "LOCAL_IO_ERROR", "the command was interrupted"
+	}
+	return "LOCAL_IO_ERROR", "input or output failed"
+}
+
+// refusals are what a PostgreSQL server does not let in, by its code.
+var refusals = map[string]string{
+	"postgres 28000": "the server does not let the role in: it does not exist, or pg_hba.conf refuses it",
+	"postgres 28P01": "the server refused the role or its password",
+	"postgres 3D000": "the server has no such database: make it with createdb",
+	"postgres 3F000": "the database has no such schema; `toolruntime migrate` makes the ledger",
+	"postgres 42501": "the role lacks a privilege that the ledger needs",
 }
 
 // databaseMessage says what to do about a database's error.
 func databaseMessage(err error) string {
+	var database *engine.Error
+	if errors.As(err, &database) {
+		if text, ok := refusals[database.Code]; ok {
+			return text
+		}
+	}
 	for _, m := range []struct {
 		kind error
 		text string

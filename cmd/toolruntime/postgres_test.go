@@ -1,15 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 )
-
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // TestPostgres: every command takes a URL where it takes a file, and a ledger
 // moves over.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
@@ -38,7 +38,7 @@ func (e *pgEngine) copy(ctx context.Context, from, to *toolruntime.Store, progre
 		}
 		rows, err := q.CountRows(ctx)
 		if err == nil && rows != (dbgen.CountRowsRow{}) {
-			err = &engine.SchemaError{Found: "a ledger with rows in it", Hint: "copy into an empty one"}
+			err = &toolresult.InputError{Field: "the ledger to copy into", Rule: "has rows already: copy into an empty one"}
 		}
 		return err
 	})

@@ -2,24 +2,81 @@ package main
 
 import (
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
-	"strings"
-	"time"
 
-	"github.com/mattn/go-sqlite3"
-
-	"github.com/toolruntime/toolruntime-go/examples/refunds"
-	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
-	"github.com/toolruntime/toolruntime-go/toolruntime/pgstore"
-	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
+
+// gating are the commands whose exit code is a gate.
+func gating() []command {
+	return []command{
+		{
+			name: "dispatch", needs: []string{"db", "fixture"},
+			summary: "carry out the call of a case, once",
+			detail: `Dispatches the call of a persistence case against the two example tools, and
+makes the ledger where there is none. Doing it again answers from the ledger: no
+second effect. --failure stops the call as if the process had died there: none,
+after_intent_commit, after_claim or after_downstream_commit.`,
+			example: `toolruntime dispatch --db refunds.sqlite3 --fixture examples/refunds/case.json
+  toolruntime dispatch --db refunds.sqlite3 --fixture examples/refunds/case.json --failure after_downstream_commit`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.withFixture(f)
+				f.StringVar(&o.failure, "failure", "none", "failure `point`")
+				f.StringVar(&o.workerID, "worker-id", "cli-worker", "`name` of the worker")
+			},
+			run: dispatch,
+		},
+		{
+			name: "status", needs: []string{"db", "fixture", "status-ref"},
+			summary: "ask what became of an operation, without causing it",
+			detail: `Asks for the status of the operation that the call of a case has made, and
+accepts the downstream's receipt if there is one. It never causes an effect. It
+runs one second after the case's time.`,
+			example: `toolruntime status --db refunds.sqlite3 --fixture examples/refunds/case.json \
+    --status-ref status_0123456789abcdef0123456789abcdef`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.withFixture(f)
+				f.StringVar(&o.statusRef, "status-ref", "", "status_`ref` of the operation")
+			},
+			run: status,
+		},
+		{
+			name: "audit", needs: []string{"db"},
+			summary: "recompute everything that is stored and find what does not fit",
+			detail: `Checks the database's integrity and durability, recomputes every row, and holds
+the rows against each other. Exit code 1 means that something does not fit.
+
+A ledger whose tools this program does not know is audited by what is stored, and
+the report says how many operations could not be held against a registry. --tools
+names their contracts, and the profiles of providers that your service has added,
+without which their calls do not pass. Who may approve a call of theirs only your
+service knows: here every stored approver counts as eligible.
+
+It reads no case. With --fixture, which it takes as dispatch and status do, it
+makes the ledger where there is none, as they do.`,
+			example: `toolruntime audit --db refunds.sqlite3
+  toolruntime audit --db ledger.sqlite3 --tools contracts.json`,
+			flags: func(o *options, f *flag.FlagSet) { o.withFixture(f); o.withTools(f) },
+			run:   audit,
+		},
+		{
+			name: "check", args: "CASES",
+			summary: "run a set of cases in memory",
+			detail: `Runs a tool-cases-v2 file: every case by itself, in memory, each step held
+against what the file expects. It touches no ledger.`,
+			example: `toolruntime check examples/refunds/cases.json`,
+			flags:   (*options).format,
+			run:     check,
+		},
+	}
+}
+
+var errStatusRef = &toolresult.InputError{Field: "status-ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
 
 // maxFile is one byte more than the largest scenario file: enough to see that a
 // file is too large.
@@ -36,74 +93,6 @@ func readFile(path string) ([]byte, error) {
 		return nil, &fixtureIOError{err}
 	}
 	return data, nil
-}
-
-// A desk is the example's runtime over an open ledger, with a clock that a case
-// sets.
-type desk struct {
-	store *toolruntime.Store
-	rt    *toolruntime.Runtime
-	now   time.Time
-}
-
-// isPostgres tells the URL of a PostgreSQL database from the path of a file.
-func isPostgres(address string) bool {
-	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
-}
-
-func openStore(ctx context.Context, address string) (*toolruntime.Store, error) {
-	if isPostgres(address) {
-		return pgstore.Open(ctx, address, nil)
-	}
-	return sqlitestore.Open(ctx, address, nil)
-}
-
-// openToLook opens a ledger that there is without changing it. One that there is
-// not is made, as by every command.
-func openToLook(ctx context.Context, address string) (*toolruntime.Store, error) {
-	if info, err := os.Stat(address); isPostgres(address) || err != nil || info.Size() == 0 {
-		return openStore(ctx, address)
-	}
-	return sqlitestore.Open(ctx, address, &sqlitestore.Options{ReadOnly: true})
-}
-
-func openDesk(ctx context.Context, address string, open func(context.Context, string) (*toolruntime.Store, error)) (*desk, error) {
-	d := &desk{now: time.Now()}
-	store, err := open(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	orders := refunds.NewOrders()
-	d.store = store
-	d.rt, err = toolruntime.New(store, &toolruntime.Options{
-		Authorizer: orders.Authorize,
-		Approvers:  refunds.Approvers,
-		Now:        func() time.Time { return d.now },
-	}, orders.Tools()...)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return d, nil
-}
-
-// with opens the ledger, does something, and closes the ledger.
-func with(ctx context.Context, path string, do func(*desk) (bool, error)) (pass bool, err error) {
-	return withStore(ctx, path, openStore, do)
-}
-
-// looking is with for a command that changes nothing.
-func looking(ctx context.Context, path string, do func(*desk) (bool, error)) (pass bool, err error) {
-	return withStore(ctx, path, openToLook, do)
-}
-
-func withStore(ctx context.Context, path string, open func(context.Context, string) (*toolruntime.Store, error),
-	do func(*desk) (bool, error)) (pass bool, err error) {
-	d, err := openDesk(ctx, path, open)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, d.store.Close()) }()
-	return do(d)
 }
 
 // A callReport is what dispatch and status print.
@@ -130,7 +119,7 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 	if err := toolresult.CheckWorkerID(o.workerID); err != nil {
 		return false, err
 	}
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, mayMake, func(d *desk) (bool, error) {
 		c, b, err := d.readCase(o.fixture)
 		if err != nil {
 			return false, err
@@ -149,15 +138,15 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 }
 
 func status(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o.db, func(d *desk) (bool, error) {
+	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
 		c, _, err := d.readCase(o.fixture)
 		if err != nil {
 			return false, err
 		}
 		if !toolresult.ValidStatusRef(o.statusRef) {
-			return false, &toolresult.InputError{Field: "status-ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+			return false, errStatusRef
 		}
-		d.now = time.Unix(c.Now+1, 0)
+		d.setTime(c.Now + 1)
 		call := c.Call.StatusQuery(o.statusRef)
 		b, err := d.rt.Bind(c.Principal, call)
 		if err != nil {
@@ -181,7 +170,7 @@ func (d *desk) readCase(path string) (*scenario.Case, *toolresult.Bound, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	d.now = time.Unix(c.Now, 0)
+	d.setTime(c.Now)
 	b, err := d.rt.Bind(c.Principal, c.Call)
 	return c, b, err
 }
@@ -230,7 +219,11 @@ type auditReport struct {
 }
 
 func audit(ctx context.Context, o *options, p *printer) (bool, error) {
-	return looking(ctx, o.db, func(d *desk) (bool, error) {
+	a := toLook
+	if o.fixture != "" {
+		a = mayMake // as the contract's command line has it
+	}
+	return with(ctx, o, a, func(d *desk) (bool, error) {
 		r, err := d.rt.Audit(ctx, &toolruntime.AuditOptions{Progress: p.progress("auditing")})
 		if err != nil {
 			return false, err
@@ -293,56 +286,4 @@ func printCheck(w io.Writer, r *scenario.Report) {
 			}
 		}
 	}
-}
-
-// A migrationReport is what migrate prints.
-type migrationReport struct {
-	Gate scenario.Gate `json:"gate"`
-	sqlitestore.Migration
-}
-
-func migrate(ctx context.Context, o *options, p *printer) (bool, error) {
-	m, err := migrateLedger(ctx, o.db)
-	if err != nil {
-		return false, err
-	}
-	p.print(migrationReport{gate(true), m}, func(w io.Writer) {
-		fmt.Fprintf(w, "PASS  from %s to %s", m.From, m.To)
-		if len(m.Applied) > 0 {
-			fmt.Fprintf(w, ": %s", strings.Join(m.Applied, ", "))
-		}
-		if m.Adopted > 0 {
-			fmt.Fprintf(w, "; %d rows adopted", m.Adopted)
-		}
-		fmt.Fprintln(w)
-	})
-	return true, nil
-}
-
-func migrateLedger(ctx context.Context, address string) (sqlitestore.Migration, error) {
-	if isPostgres(address) {
-		m, err := pgstore.Migrate(ctx, address, nil)
-		return sqlitestore.Migration{From: m.From, To: m.To, Applied: m.Applied}, err
-	}
-	return sqlitestore.Migrate(ctx, address, nil)
-}
-
-func version(_ context.Context, _ *options, p *printer) (bool, error) {
-	v := struct {
-		Version       string `json:"version"`
-		GoVersion     string `json:"go_version"`
-		SchemaVersion string `json:"schema_version"`
-		SQLiteVersion string `json:"sqlite_version"`
-	}{Version: "(devel)", SchemaVersion: engine.SchemaVersion}
-	v.SQLiteVersion, _, _ = sqlite3.Version()
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v.GoVersion = info.GoVersion
-		if info.Main.Version != "" {
-			v.Version = info.Main.Version
-		}
-	}
-	p.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "toolruntime %s, %s, schema %s, SQLite %s\n", v.Version, v.GoVersion, v.SchemaVersion, v.SQLiteVersion)
-	})
-	return true, nil
 }
