@@ -20,6 +20,7 @@ const module = "github.com/toolruntime/toolruntime-go/"
 // A name that ends with / stands for all that is below it.
 var allowed = map[string][]string{
 	"cmd/toolruntime":                     {"examples/", "internal/", "toolresult", "toolruntime", "toolruntime/"},
+	"examples/quickstart":                 {"toolresult", "toolruntime", "toolruntime/sqlitestore"},
 	"examples/refunds":                    {"toolresult", "toolruntime"},
 	"toolruntime/httpeffect":              {"toolruntime"},
 	"examples/payments":                   {"toolruntime", "toolruntime/httpeffect"},
