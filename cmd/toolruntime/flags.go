@@ -18,7 +18,7 @@ type options struct {
 	actor, reason, decision, receipt, tool, state              string
 	limit                                                      int
 	stagger, olderThan, wait                                   time.Duration
-	json, dryRun, version, unseen                              bool
+	json, dryRun, version, unseen, verify                      bool
 	args                                                       []string
 }
 

@@ -69,6 +69,7 @@ nothing. For PostgreSQL use the server's own tools.`,
 			},
 			run: backup,
 		},
+		restoreCommand(),
 		{
 			name: "copy", needs: []string{"from", "to"},
 			summary: "copy a ledger from a file into PostgreSQL",

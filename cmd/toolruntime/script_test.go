@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
@@ -52,7 +55,8 @@ func TestScripts(t *testing.T) {
 					e.Vars = append(e.Vars, env...)
 					return nil
 				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){"ref": setRef, "service": service},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){
+					"ref": setRef, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases},
 			})
 		})
 	}
@@ -114,6 +118,51 @@ func service(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("REF", pkg.StatusRef())
 }
 
+// dump makes a dump of $PG in the file that its argument names.
+func dump(ts *testscript.TestScript, _ bool, args []string) {
+	u, err := url.Parse(ts.Getenv("PG"))
+	ts.Check(err)
+	query := u.Query()
+	schema := query.Get("search_path") // which pg_dump takes for no setting of the connection
+	query.Del("search_path")
+	u.RawQuery = query.Encode()
+	ts.Check(ts.Exec("pg_dump", "-Fc", "--schema", schema, "--file", ts.MkAbs(args[0]), u.String()))
+}
+
+func onPostgres(ts *testscript.TestScript, do func(ctx context.Context, c *pgx.Conn) error) {
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, ts.Getenv("PG"))
+	ts.Check(err)
+	defer c.Close(ctx)
+	ts.Check(do(ctx, c))
+}
+
+// tamperPostgres changes an approval past the runtime.
+func tamperPostgres(ts *testscript.TestScript, _ bool, _ []string) {
+	onPostgres(ts, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "UPDATE operations SET approval_id = 'another'")
+		return err
+	})
+}
+
+// databases wants so many databases whose names begin so.
+func databases(ts *testscript.TestScript, _ bool, args []string) {
+	onPostgres(ts, func(ctx context.Context, c *pgx.Conn) error {
+		var n int
+		err := c.QueryRow(ctx, "SELECT count(*) FROM pg_database WHERE starts_with(datname, $1)", args[0]).Scan(&n)
+		if err == nil && strconv.Itoa(n) != args[1] {
+			ts.Fatalf("%d databases are left", n)
+		}
+		return err
+	})
+}
+
+// cutFile makes a file of the first half of another.
+func cutFile(ts *testscript.TestScript, _ bool, args []string) {
+	text := ts.ReadFile(args[0])
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text[:len(text)/2]), 0o600))
+}
+
 // TestEveryCommandHasAScript: a command without a story is one that nobody tried.
 func TestEveryCommandHasAScript(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -163,6 +212,21 @@ func commandsPage() string {
 		b.WriteString("\n## " + c.name + "\n\n```\n" + c.usage() + "```\n")
 	}
 	return b.String()
+}
+
+// TestForTools: what the server's own tools are given has no password and nothing
+// that only this program understands.
+func TestForTools(t *testing.T) {
+	for address, want := range map[string]string{
+		"postgres://u:s3cret@h:1/d?sslmode=require&search_path=x&password=p": "postgres://u@h:1/d?sslmode=require",
+		"postgres:///d?host=/run":                                            "postgres:///d?host=%2Frun",
+		`host=h password='s3 c\'ret' dbname=d search_path=x`:                 "host=h  dbname=d ",
+		"password = s3cret user=u":                                           " user=u",
+	} {
+		if got := forTools(address); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
 }
 
 // TestSpan: times as people write them, and none that a duration cannot hold.
