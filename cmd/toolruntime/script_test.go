@@ -219,9 +219,9 @@ func commandsPage() string {
 func TestForTools(t *testing.T) {
 	for address, want := range map[string]string{
 		"postgres://u:s3cret@h:1/d?sslmode=require&search_path=x&password=p": "postgres://u@h:1/d?sslmode=require",
-		"postgres:///d?host=/run":                                            "postgres:///d?host=%2Frun",
-		`host=h password='s3 c\'ret' dbname=d search_path=x`:                 "host=h  dbname=d ",
-		"password = s3cret user=u":                                           " user=u",
+		"postgres:///d?host=/run":                            "postgres:///d?host=%2Frun",
+		`host=h password='s3 c\'ret' dbname=d search_path=x`: "host=h  dbname=d ",
+		"password = s3cret user=u":                           " user=u",
 	} {
 		if got := forTools(address); got != want {
 			t.Errorf("%s: %q", address, got)
