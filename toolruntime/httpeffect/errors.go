@@ -77,9 +77,9 @@ type TransportError struct {
 	// Sent is false where there was no connection yet on which the request could
 	// have been written.
 	Sent bool
-	// Err is the kind of failure: [ErrSentAgain], [context.DeadlineExceeded], [context.Canceled],
-	// a [syscall.Errno], [io.ErrUnexpectedEOF], [io.EOF], or an error without
-	// detail, since those of net/http quote addresses and answers.
+	// Err is the kind of failure: [ErrSentAgain], [context.DeadlineExceeded],
+	// [context.Canceled], a [syscall.Errno], [io.ErrUnexpectedEOF], [io.EOF], or an
+	// error without detail, since those of net/http quote addresses and answers.
 	Err error
 }
 
