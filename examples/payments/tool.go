@@ -90,8 +90,12 @@ func proof(a httpeffect.Answer) httpeffect.Meaning {
 	switch problemOf(a) {
 	case ProblemBadRequest:
 		return httpeffect.Refused
-	case ProblemTooMany, ProblemUnavailable:
+	case ProblemTooMany:
 		return httpeffect.NotDone
+	case ProblemUnavailable:
+		if a.Header.Get("Retry-After") != "" { // which it says where it has turned a payment away
+			return httpeffect.NotDone
+		}
 	}
 	return httpeffect.Classify(a)
 }
