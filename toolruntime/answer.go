@@ -42,8 +42,20 @@ func RetryLater(after time.Duration, cause error) error {
 }
 
 // GiveUp is a handler's answer that nothing was done, and that trying again
-// would not help: the operation fails for good.
+// would not help: the operation fails for good. If an earlier attempt may have had
+// the effect it goes in review.
 func GiveUp(cause error) error { return &NotDoneError{Cause: cause, Final: true} }
+
+// ErrNeedsReview in what a handler or Find answers says that the effect may have
+// happened, and that neither repeating nor asking will tell: the operation goes in
+// review at once.
+var ErrNeedsReview = errors.New("a person has to find out")
+
+// hopeless reports whether an answer says that a later attempt would know no more.
+func hopeless(err error) bool {
+	e, ok := notDone(err)
+	return ok && e.Final || errors.Is(err, ErrNeedsReview)
+}
 
 // notDone returns what a handler knows, if it says that nothing was done.
 func notDone(err error) (*NotDoneError, bool) {

@@ -91,7 +91,7 @@ func (a *attempt) nothingDone(ctx context.Context, e *NotDoneError) (Outcome, er
 }
 
 // unknown leaves the operation to a later attempt, or to a person where the
-// effect must not be repeated.
+// effect must not be repeated, or repeating it would tell nothing.
 func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
 	if cause != nil {
 		a.log(ctx, cause)
@@ -100,7 +100,7 @@ func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
 	if errors.Is(context.Cause(ctx), errDrained) {
 		how = endInterrupted
 	}
-	if a.tool.effect == Once {
+	if a.tool.effect == Once || hopeless(cause) {
 		return a.park(ctx, parking{reason: toolresult.OutcomeUnknown, ending: how})
 	}
 	wait := backoff(a.claim.fence())

@@ -25,7 +25,9 @@
 // # The tool
 //
 // [Tool] is what the author of a service writes: the arguments, the result, and
-// an httpeffect.Client that makes the request and reads the receipt. It comes in
-// each kind of effect, since one server can play each: for a tool of the kind
+// an httpeffect.Client that makes the request, reads the receipt, and names what
+// the server's answers prove: by the problem types 400, 429 and 503 of the server
+// that nothing was paid, and by [ProblemNoSuchKey] that a key is not known. The
+// same statuses without them prove nothing. It comes in each kind of effect, since one server can play each: for a tool of the kind
 // once, switch its deduplication off.
 package payments

@@ -51,8 +51,9 @@ func Tool(baseURL string, client *http.Client, kind toolruntime.EffectKind) tool
 		Lookup: func(ctx context.Context, e toolruntime.Effect, _ PayArgs) (*http.Request, error) {
 			return http.NewRequestWithContext(ctx, http.MethodGet, baseURL+"/payments/"+url.PathEscape(e.Identity), nil)
 		},
-		Receipt: paid,
-		Absent:  noSuchKey,
+		Receipt:  paid,
+		Classify: proof,
+		Absent:   noSuchKey,
 	}
 	tool := toolruntime.Tool[PayArgs, Paid]{
 		Name:        "create_payment",
@@ -82,11 +83,35 @@ func paid(a httpeffect.Answer) (toolruntime.Receipt[Paid], error) {
 	}, nil
 }
 
+// proof says what the server's answers prove. That nothing was done is believed
+// only by the types of its own problems: anything may stand between, and answer
+// 429 or 503 for a payment that has gone through.
+func proof(a httpeffect.Answer) httpeffect.Meaning {
+	switch problemOf(a) {
+	case ProblemBadRequest:
+		return httpeffect.Refused
+	case ProblemTooMany:
+		return httpeffect.NotDone
+	case ProblemUnavailable:
+		if a.Header.Get("Retry-After") != "" { // which it says where it has turned a payment away
+			return httpeffect.NotDone
+		}
+	}
+	return httpeffect.Classify(a)
+}
+
 // noSuchKey keeps a 404 for a wrong address, or from a proxy, from being taken
 // for "not paid".
-func noSuchKey(a httpeffect.Answer) bool {
+func noSuchKey(a httpeffect.Answer) bool { return problemOf(a) == ProblemNoSuchKey }
+
+// problemOf is the type of a problem of the server, or "".
+func problemOf(a httpeffect.Answer) string {
 	var problem struct {
-		Type string `json:"type"`
+		Type   string `json:"type"`
+		Status int    `json:"status"`
 	}
-	return a.Decode(&problem) == nil && problem.Type == ProblemNoSuchKey
+	if a.Decode(&problem) != nil || problem.Status != a.Status {
+		return ""
+	}
+	return problem.Type
 }

@@ -3,6 +3,7 @@ package payments_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -72,6 +73,8 @@ func class(err error) string {
 	switch {
 	case err == nil:
 		return "done"
+	case errors.Is(err, toolruntime.ErrNeedsReview):
+		text = "review"
 	case errors.As(err, &notDone) && notDone.Final:
 		text = "give up"
 	case errors.As(err, &notDone):
@@ -166,7 +169,7 @@ func TestToolRefusals(t *testing.T) {
 	}
 	other := args
 	other.AmountCents++
-	if _, err := tool.Run(t.Context(), effect, other); class(err) != "give up, "+httpeffect.Conflict.String() {
+	if _, err := tool.Run(t.Context(), effect, other); class(err) != "review, "+httpeffect.Conflict.String() {
 		t.Errorf("other amount: %s", class(err))
 	}
 	other.Currency = "euro"
@@ -205,6 +208,28 @@ func TestToolTimeout(t *testing.T) {
 				t.Errorf("find: %v %v", found, err)
 			}
 		})
+	}
+}
+
+// TestToolEdge has something before the server answer for it. Nothing of that is
+// proof, though the statuses are the server's.
+func TestToolEdge(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 404, 408, 413, 425, 429, 500, 502, 503, 504} {
+		for _, body := range []string{"", "<html>try again</html>", `{"type":"about:blank","status":503}`} {
+			h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(status)
+				io.WriteString(w, body)
+			}))
+			tool := payments.Tool(h.URL, h.Client(), toolruntime.Queryable)
+			if _, err := tool.Run(t.Context(), effect, args); class(err) != "unknown, unknown" {
+				t.Errorf("%d %q: run: %s", status, body, class(err))
+			}
+			if _, found, err := tool.Find(t.Context(), effect, args); found || err == nil {
+				t.Errorf("%d %q: find: %v %v", status, body, found, err)
+			}
+			h.Close()
+		}
 	}
 }
 

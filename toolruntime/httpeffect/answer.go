@@ -57,7 +57,8 @@ const (
 	NotDone
 	// Refused: nothing was done, and trying again would not help.
 	Refused
-	// Conflict: nothing was done, because the key was used with another request.
+	// Conflict: the key was used with another request, which may have had an
+	// effect. Neither repeating nor asking tells: a person has to find out.
 	Conflict
 )
 
@@ -79,19 +80,11 @@ func (m Meaning) String() string {
 	return "Meaning(" + strconv.Itoa(int(m)) + ")"
 }
 
-// Classify says what an answer means by the semantics of HTTP and the
-// Idempotency-Key draft of the IETF. It claims that nothing was done only for
-// statuses that cannot mean anything else, and takes 409 for "in flight". An API
-// that uses 409 for a mismatch, or has more to say in the body, needs a function
-// of its own, which can end in this one:
-//
-//	func(a httpeffect.Answer) httpeffect.Meaning {
-//		var problem struct{ Type string `json:"type"` }
-//		if a.Status == http.StatusConflict && a.Decode(&problem) == nil && problem.Type == "https://api.example/key-mismatch" {
-//			return httpeffect.Conflict
-//		}
-//		return httpeffect.Classify(a)
-//	}
+// Classify says what an answer means whoever may have given it: the API, or
+// something in front of it. So it takes no status for proof that nothing was done.
+// 409 it takes for "in flight" and 422 for a conflict, as the Idempotency-Key draft
+// of the IETF has them; an API that answers 422 to what it does not like has to be
+// named.
 func Classify(a Answer) Meaning {
 	switch a.Status {
 	case http.StatusOK, http.StatusCreated, http.StatusNonAuthoritativeInfo, http.StatusNoContent:
@@ -100,42 +93,44 @@ func Classify(a Answer) Meaning {
 		return InFlight
 	case http.StatusUnprocessableEntity:
 		return Conflict
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
-		http.StatusMethodNotAllowed, http.StatusGone, http.StatusLengthRequired, http.StatusRequestEntityTooLarge,
-		http.StatusRequestURITooLong, http.StatusUnsupportedMediaType, http.StatusRequestHeaderFieldsTooLarge:
-		return Refused
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return NotDone
-	case http.StatusServiceUnavailable:
-		// Who asks to come back later has turned the request away. Without that it
-		// may come from a proxy whose upstream has died at work.
-		if _, asked := readRetryAfter(a.Header, time.Time{}); asked {
-			return NotDone
-		}
 	}
 	return Unknown
 }
 
-// readRetryAfter returns how long to wait from now, at most MaxRetryAfter, and
-// whether the downstream has said so.
-func readRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+// Statuses name what the statuses of one API mean. Name one as [NotDone] or
+// [Refused] only if nothing between you and the API answers with it too: gateways
+// like to say 401, 403, 408, 413, 429, 502, 503 and 504. Where something may, look
+// at what only the API says, with a function of your own that can end in [Classify].
+type Statuses map[int]Meaning
+
+// Classify is for [Client].Classify: what is named, and otherwise [Classify].
+func (s Statuses) Classify(a Answer) Meaning {
+	if m, named := s[a.Status]; named {
+		return m
+	}
+	return Classify(a)
+}
+
+// readRetryAfter returns how long the downstream has asked to wait from now, at
+// most MaxRetryAfter.
+func readRetryAfter(h http.Header, now time.Time) time.Duration {
 	values := h.Values("Retry-After")
 	if len(values) != 1 {
-		return 0, false
+		return 0
 	}
 	text := values[0]
 	if isDigits(text) {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || seconds > int64(MaxRetryAfter/time.Second) {
-			return MaxRetryAfter, true // ParseInt fails only by range here
+			return MaxRetryAfter // ParseInt fails only by range here
 		}
-		return time.Duration(seconds) * time.Second, true
+		return time.Duration(seconds) * time.Second
 	}
 	date, err := http.ParseTime(text)
 	if err != nil {
-		return 0, false
+		return 0
 	}
-	return min(max(date.Sub(now), 0), MaxRetryAfter), true
+	return min(max(date.Sub(now), 0), MaxRetryAfter)
 }
 
 func isDigits(s string) bool {

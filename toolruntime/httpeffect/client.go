@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -25,7 +24,8 @@ const MaxRetryAfter = 24 * time.Hour
 // fit [toolruntime.Tool] and are safe for concurrent use if its functions are.
 type Client[In, Out any] struct {
 	// HTTP sends the requests; nil means a client with [http.DefaultTransport].
-	// Its CheckRedirect is not used.
+	// Its CheckRedirect is not used. A RoundTripper of its own must not send a
+	// request again; see the package's documentation.
 	HTTP *http.Client
 	// Request makes the request that has the effect. Its context and its key
 	// header are set by Run. An error means that nothing was sent: a later attempt
@@ -40,12 +40,14 @@ type Client[In, Out any] struct {
 	// nothing, unless it is [toolruntime.GiveUp] or [toolruntime.RetryLater]: that
 	// is for an API that answers 200 and says "declined" in the body. Required.
 	Receipt func(Answer) (toolruntime.Receipt[Out], error)
-	// Classify says what an answer to Request means; nil means [Classify].
+	// Classify says what an answer to Request means; nil means [Classify], by which
+	// no status proves that nothing was done. Name what this API proves here, by
+	// status ([Statuses]) or by what its body says.
 	Classify func(Answer) Meaning
 	// Absent says whether an answer of 404 to Lookup comes from the API itself and
 	// is about this key, and not about a wrong path or from a proxy. It is the
 	// answer after which the effect may be had again, so look at something that
-	// only the API says. nil takes every 404 for that.
+	// only the API says. nil means that no 404 does.
 	Absent func(Answer) bool
 
 	KeyHeader string           // "" means DefaultKeyHeader
@@ -74,7 +76,7 @@ func (c Client[In, Out]) Run(ctx context.Context, e toolruntime.Effect, in In) (
 		return none, notSent(err)
 	}
 	c.setKey(req, e.Identity)
-	a, sent, err := c.send(req)
+	a, sent, err := c.sendOnce(req)
 	switch {
 	case err != nil && !sent:
 		return none, toolruntime.RetryLater(0, err)
@@ -99,8 +101,10 @@ func (c Client[In, Out]) sort(a Answer, m Meaning) (toolruntime.Receipt[Out], er
 		return none, &InFlightError{Status: a.Status, RetryAfter: a.retryAfter}
 	case NotDone:
 		return none, toolruntime.RetryLater(a.retryAfter, refusal)
-	case Refused, Conflict:
+	case Refused:
 		return none, toolruntime.GiveUp(refusal)
+	case Conflict:
+		return none, refusal
 	}
 	refusal.Meaning = Unknown
 	return none, refusal
@@ -138,7 +142,7 @@ func (c Client[In, Out]) Find(ctx context.Context, e toolruntime.Effect, in In) 
 	case err != nil:
 		return none, false, err
 	}
-	a, _, err := c.send(req)
+	a, _, err := c.send(req, new(tracker))
 	if err != nil {
 		return none, false, err
 	}
@@ -146,7 +150,7 @@ func (c Client[In, Out]) Find(ctx context.Context, e toolruntime.Effect, in In) 
 	case http.StatusOK, http.StatusNonAuthoritativeInfo:
 		return c.found(a)
 	case http.StatusNotFound:
-		if c.Absent == nil || c.Absent(a) {
+		if c.Absent != nil && c.Absent(a) {
 			return none, false, nil
 		}
 	case http.StatusAccepted, http.StatusConflict:
@@ -167,12 +171,9 @@ func (c Client[In, Out]) found(a Answer) (toolruntime.Receipt[Out], bool, error)
 // prepare makes a request and binds it to the attempt.
 func prepare[In any](ctx context.Context, build func(context.Context, toolruntime.Effect, In) (*http.Request, error), e toolruntime.Effect, in In) (*http.Request, error) {
 	req, err := build(ctx, e, in)
-	var withURL *url.Error
 	switch {
-	case errors.As(err, &withURL):
-		return nil, fmt.Errorf("httpeffect: request: %w", withURL.Err) // drop the URL, which can hold secrets
 	case err != nil:
-		return nil, fmt.Errorf("httpeffect: request: %w", err)
+		return nil, fmt.Errorf("httpeffect: request: %w", withoutURL(ctx, err))
 	case req == nil || req.URL == nil || req.URL.Host == "" || req.URL.Scheme != "http" && req.URL.Scheme != "https":
 		return nil, errRequest
 	}
@@ -197,13 +198,17 @@ func notSent(err error) error {
 	return toolruntime.RetryLater(0, err)
 }
 
+func (c Client[In, Out]) keyName() string {
+	if c.KeyHeader != "" {
+		return c.KeyHeader
+	}
+	return DefaultKeyHeader
+}
+
 // setKey sets the key, and hides it and its like from the transport, which would
 // take them for leave to send the request again.
 func (c Client[In, Out]) setKey(req *http.Request, identity string) {
-	name := c.KeyHeader
-	if name == "" {
-		name = DefaultKeyHeader
-	}
+	name := c.keyName()
 	for have, values := range req.Header {
 		switch lower := strings.ToLower(have); {
 		case strings.EqualFold(have, name):

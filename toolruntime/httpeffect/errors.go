@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
 // An InFlightError says that the downstream is at work on the same key, by this
@@ -28,7 +31,8 @@ func (e *InFlightError) Error() string {
 	return fmt.Sprintf("httpeffect: status %d: in flight, ask again", e.Status)
 }
 
-// An AnswerError is an answer that is no receipt.
+// An AnswerError is an answer that is no receipt. One that means [Conflict] is
+// [toolruntime.ErrNeedsReview].
 type AnswerError struct {
 	Status  int
 	Meaning Meaning
@@ -47,6 +51,15 @@ func (e *AnswerError) Error() string {
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 
+// AskAfter is RetryAfter: the runtime waits at least so long before it asks or
+// repeats.
+func (e *AnswerError) AskAfter() time.Duration { return e.RetryAfter }
+
+// Is reports that a conflict is for a person.
+func (e *AnswerError) Is(target error) bool {
+	return target == toolruntime.ErrNeedsReview && e.Meaning == Conflict
+}
+
 // The problems of a body.
 var (
 	// ErrBodyTooLarge: the body is over Client.MaxBody.
@@ -55,14 +68,18 @@ var (
 	ErrBodyNotStrict = errors.New("the body is not strict JSON")
 )
 
+// ErrSentAgain: the RoundTripper of the Client has begun to send the request a
+// second time. The attempt was ended, and nothing is known of it.
+var ErrSentAgain = errors.New("the transport was about to send it again")
+
 // A TransportError says that there was no answer.
 type TransportError struct {
 	// Sent is false where there was no connection yet on which the request could
 	// have been written.
 	Sent bool
-	// Err is the kind of failure: [context.DeadlineExceeded], [context.Canceled],
-	// a [syscall.Errno], [io.ErrUnexpectedEOF], [io.EOF], or an error without
-	// detail, since those of net/http quote addresses and answers.
+	// Err is the kind of failure: [ErrSentAgain], [context.DeadlineExceeded],
+	// [context.Canceled], a [syscall.Errno], [io.ErrUnexpectedEOF], [io.EOF], or an
+	// error without detail, since those of net/http quote addresses and answers.
 	Err error
 }
 
@@ -76,9 +93,30 @@ func (e *TransportError) Error() string {
 func (e *TransportError) Unwrap() error { return e.Err }
 
 var (
-	errName   = errors.New("the host name was not resolved")
-	errBroken = errors.New("the exchange broke")
+	errName    = errors.New("the host name was not resolved")
+	errBroken  = errors.New("the exchange broke")
+	errAddress = errors.New("the address is not a URL")
 )
+
+// withoutURL returns what is left of an error that quotes an address, which can
+// hold secrets: also the reason why it could not be read quotes parts of it.
+func withoutURL(ctx context.Context, err error) error {
+	var (
+		quoting *url.Error
+		known   *toolruntime.NotDoneError
+	)
+	if !errors.As(err, &quoting) {
+		return err
+	}
+	left := errAddress
+	if quoting.Op != "parse" {
+		left = plain(ctx, quoting)
+	}
+	if errors.As(err, &known) {
+		return &toolruntime.NotDoneError{Cause: left, After: known.After, Final: known.Final}
+	}
+	return left
+}
 
 // plain returns an error that can be logged for one that cannot.
 func plain(ctx context.Context, err error) error {

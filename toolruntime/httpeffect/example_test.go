@@ -45,6 +45,8 @@ func Example() {
 			}
 			return toolruntime.Receipt[invoice]{ID: body.Number, RequestID: body.RequestID, Data: invoice{body.Number}}, nil
 		},
+		// Nothing stands before this API, and it looks at the arguments first.
+		Classify: httpeffect.Statuses{http.StatusBadRequest: httpeffect.Refused}.Classify,
 	}
 	tool := toolruntime.Tool[invoiceArgs, invoice]{
 		Name:     "create_invoice",

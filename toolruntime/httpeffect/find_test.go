@@ -25,7 +25,12 @@ func TestFindStatuses(t *testing.T) {
 			if status == 204 || status == 304 {
 				body = ""
 			}
-			got, found, err := serve(t, say(status, body, "Location: /elsewhere")).Find(t.Context(), effect, order{500})
+			c := serve(t, say(status, body, "Location: /elsewhere"))
+			if _, found, err := c.Find(t.Context(), effect, order{500}); !found && err == nil {
+				t.Error("it is absent, and nobody has said how this API says that")
+			}
+			c.Absent = func(httpeffect.Answer) bool { return true }
+			got, found, err := c.Find(t.Context(), effect, order{500})
 			checkText(t, err)
 			switch status {
 			case 200, 203:

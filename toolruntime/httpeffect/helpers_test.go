@@ -104,7 +104,7 @@ func raw(text string) http.HandlerFunc {
 
 // verdict is what the runtime makes of an error.
 type verdict struct {
-	Kind  string // done, retry later, give up, unknown
+	Kind  string // done, retry later, give up, unknown, review
 	After time.Duration
 }
 
@@ -113,7 +113,13 @@ func judge(err error) verdict {
 	switch {
 	case err == nil:
 		return verdict{Kind: "done"}
+	case errors.Is(err, toolruntime.ErrNeedsReview):
+		return verdict{Kind: "review"}
 	case !errors.As(err, &e):
+		var hint interface{ AskAfter() time.Duration }
+		if errors.As(err, &hint) {
+			return verdict{Kind: "unknown", After: hint.AskAfter()}
+		}
 		return verdict{Kind: "unknown"}
 	case e.Final:
 		return verdict{Kind: "give up", After: e.After}

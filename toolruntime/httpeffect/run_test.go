@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +18,13 @@ import (
 	"github.com/toolruntime/toolruntime-go/toolruntime/httpeffect"
 )
 
-// TestRunStatuses holds every status against what Run says of it.
+// TestRunStatuses holds every status against what Run says of it: none is proof
+// that nothing was done, since nobody knows who has said it.
 func TestRunStatuses(t *testing.T) {
 	want := map[int]string{
 		200: "done", 201: "done", 203: "done",
 		204: "unknown", // no body, and this API's receipt is in the body
-		400: "give up", 401: "give up", 403: "give up", 404: "give up", 405: "give up", 410: "give up",
-		411: "give up", 413: "give up", 414: "give up", 415: "give up", 422: "give up", 431: "give up",
-		408: "retry later", 425: "retry later", 429: "retry later",
+		422: "review",
 	}
 	for status := 200; status < 600; status++ {
 		if http.StatusText(status) == "" {
@@ -35,14 +35,18 @@ func TestRunStatuses(t *testing.T) {
 			if status == 204 || status == 304 {
 				body = ""
 			}
-			c := serve(t, say(status, body, "Location: /elsewhere"))
+			c := serve(t, say(status, body, "Location: /elsewhere", "Retry-After: 3"))
 			got, err := c.Run(t.Context(), effect, order{500})
 			checkText(t, err)
 			kind := want[status]
 			if kind == "" {
 				kind = "unknown"
 			}
-			if diff := cmp.Diff(verdict{Kind: kind}, judge(err)); diff != "" {
+			want := verdict{Kind: kind}
+			if kind == "unknown" && status != 204 {
+				want.After = 3 * time.Second
+			}
+			if diff := cmp.Diff(want, judge(err)); diff != "" {
 				t.Errorf("verdict (-want +got), error %v:\n%s", err, diff)
 			}
 			if kind == "done" {
@@ -60,23 +64,23 @@ func TestRunErrorTypes(t *testing.T) {
 		verdict verdict
 		want    error // compared as a type with its fields
 	}{
-		"in flight":            {say(409, "", "Retry-After: 3"), verdict{Kind: "unknown"}, &httpeffect.InFlightError{Status: 409, RetryAfter: 3 * time.Second}},
+		"in flight":            {say(409, "", "Retry-After: 3"), verdict{"unknown", 3 * time.Second}, &httpeffect.InFlightError{Status: 409, RetryAfter: 3 * time.Second}},
 		"in flight, no time":   {say(409, `{"SECRET":1}`), verdict{Kind: "unknown"}, &httpeffect.InFlightError{Status: 409}},
 		"accepted":             {say(202, paid), verdict{Kind: "unknown"}, &httpeffect.InFlightError{Status: 202}},
-		"mismatch":             {say(422, `{"SECRET":1}`), verdict{Kind: "give up"}, &httpeffect.AnswerError{Status: 422, Meaning: httpeffect.Conflict}},
-		"bad request":          {say(400, `SECRET`), verdict{Kind: "give up"}, &httpeffect.AnswerError{Status: 400, Meaning: httpeffect.Refused}},
-		"too many":             {say(429, "", "Retry-After: 7"), verdict{"retry later", 7 * time.Second}, &httpeffect.AnswerError{Status: 429, Meaning: httpeffect.NotDone, RetryAfter: 7 * time.Second}},
-		"too many, no time":    {say(429, ""), verdict{Kind: "retry later"}, &httpeffect.AnswerError{Status: 429, Meaning: httpeffect.NotDone}},
-		"away for a while":     {say(503, "", "Retry-After: 120"), verdict{"retry later", 2 * time.Minute}, &httpeffect.AnswerError{Status: 503, Meaning: httpeffect.NotDone, RetryAfter: 2 * time.Minute}},
-		"away at once":         {say(503, "", "Retry-After: 0"), verdict{Kind: "retry later"}, &httpeffect.AnswerError{Status: 503, Meaning: httpeffect.NotDone}},
+		"mismatch":             {say(422, `{"SECRET":1}`), verdict{Kind: "review"}, &httpeffect.AnswerError{Status: 422, Meaning: httpeffect.Conflict}},
+		"bad request":          {say(400, `SECRET`), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 400}},
+		"too many":             {say(429, "", "Retry-After: 7"), verdict{"unknown", 7 * time.Second}, &httpeffect.AnswerError{Status: 429, RetryAfter: 7 * time.Second}},
+		"too many, no time":    {say(429, ""), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 429}},
+		"away for a while":     {say(503, "", "Retry-After: 120"), verdict{"unknown", 2 * time.Minute}, &httpeffect.AnswerError{Status: 503, RetryAfter: 2 * time.Minute}},
+		"away at once":         {say(503, "", "Retry-After: 0"), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 503}},
 		"away":                 {say(503, ""), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 503}},
 		"away, odd time":       {say(503, "", "Retry-After: SECRET"), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 503}},
-		"internal, with time":  {say(500, "", "Retry-After: 9"), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 500, RetryAfter: 9 * time.Second}},
+		"internal, with time":  {say(500, "", "Retry-After: 9"), verdict{"unknown", 9 * time.Second}, &httpeffect.AnswerError{Status: 500, RetryAfter: 9 * time.Second}},
 		"gateway timeout":      {say(504, ""), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 504}},
 		"redirect keeping":     {say(307, "", "Location: /x"), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 307}},
 		"redirect to a GET":    {say(303, "", "Location: /x"), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 303}},
 		"no status of HTTP":    {say(799, ""), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 799}},
-		"refusal that is cut":  {raw("HTTP/1.1 400 SECRET\r\nContent-Length: 900\r\n\r\n{"), verdict{Kind: "give up"}, &httpeffect.AnswerError{Status: 400, Meaning: httpeffect.Refused}},
+		"refusal that is cut":  {raw("HTTP/1.1 400 SECRET\r\nContent-Length: 900\r\n\r\n{"), verdict{Kind: "unknown"}, &httpeffect.AnswerError{Status: 400}},
 		"in flight, oversized": {say(409, strings.Repeat(" ", 70_000)), verdict{Kind: "unknown"}, &httpeffect.InFlightError{Status: 409}},
 	}
 	for name, tt := range tests {
@@ -168,6 +172,35 @@ func TestRunBodyLimit(t *testing.T) {
 	}
 }
 
+// TestRunNamed: what the author of a tool names is proof, and nothing else.
+func TestRunNamed(t *testing.T) {
+	named := httpeffect.Statuses{400: httpeffect.Refused, 409: httpeffect.Conflict, 418: 99, 422: httpeffect.Refused, 429: httpeffect.NotDone}
+	tests := map[string]struct {
+		handler http.HandlerFunc
+		want    verdict
+	}{
+		"refused":         {say(400, "SECRET"), verdict{Kind: "give up"}},
+		"refused and cut": {raw("HTTP/1.1 400 SECRET\r\nContent-Length: 900\r\n\r\n{"), verdict{Kind: "give up"}},
+		"not done":        {say(429, "", "Retry-After: 7"), verdict{"retry later", 7 * time.Second}},
+		"conflict":        {say(409, "", "Retry-After: 7"), verdict{Kind: "review"}},
+		"validation":      {say(422, ""), verdict{Kind: "give up"}},
+		"no such meaning": {say(418, ""), verdict{Kind: "unknown"}},
+		"not named":       {say(503, "", "Retry-After: 7"), verdict{"unknown", 7 * time.Second}},
+		"done":            {say(201, paid), verdict{Kind: "done"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, tt.handler)
+			c.Classify = named.Classify
+			_, err := c.Run(t.Context(), effect, order{500})
+			checkText(t, err)
+			if diff := cmp.Diff(tt.want, judge(err)); diff != "" {
+				t.Errorf("verdict (-want +got), error %v:\n%s", err, diff)
+			}
+		})
+	}
+}
+
 // TestRunSays has APIs that say more in the body than in the status.
 func TestRunSays(t *testing.T) {
 	c := serve(t, say(409, `{"type":"/key-mismatch"}`))
@@ -182,7 +215,7 @@ func TestRunSays(t *testing.T) {
 	}
 	_, err := c.Run(t.Context(), effect, order{})
 	var answer *httpeffect.AnswerError
-	if !errors.As(err, &answer) || answer.Meaning != httpeffect.Conflict || judge(err).Kind != "give up" {
+	if !errors.As(err, &answer) || answer.Meaning != httpeffect.Conflict || judge(err).Kind != "review" {
 		t.Errorf("409 by problem type: %v", err)
 	}
 
@@ -254,7 +287,11 @@ func TestRunNothingToSend(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return http.NewRequestWithContext(ctx, "POST", address, nil)
+			req, err := http.NewRequestWithContext(ctx, "POST", address, nil)
+			if err != nil {
+				return nil, toolruntime.GiveUp(err)
+			}
+			return req, nil
 		}
 	}
 	nowhere := func(c *client) { c.Request = request("", errors.New("no credential")) }
@@ -269,9 +306,13 @@ func TestRunNothingToSend(t *testing.T) {
 		"request fails":    {nowhere, effect, verdict{Kind: "retry later"}},
 		"request gives up": {func(c *client) { c.Request = request("", toolruntime.GiveUp(errors.New("bad"))) }, effect, verdict{Kind: "give up"}},
 		"retry by request": {func(c *client) { c.Request = request("", toolruntime.RetryLater(time.Minute, errors.New("closed"))) }, effect, verdict{"retry later", time.Minute}},
-		"bad address":      {func(c *client) { c.Request = request("http://user:SECRET@host:x/", nil) }, effect, verdict{Kind: "retry later"}},
-		"no host":          {func(c *client) { c.Request = request("/payments", nil) }, effect, verdict{Kind: "give up"}},
-		"other scheme":     {func(c *client) { c.Request = request("ftp://SECRET/", nil) }, effect, verdict{Kind: "give up"}},
+		"bad address":      {func(c *client) { c.Request = request("http://user:SECRET@host:x/", nil) }, effect, verdict{Kind: "give up"}},
+		"password cut":     {func(c *client) { c.Request = request("http://user:SECRET/1@host/", nil) }, effect, verdict{Kind: "give up"}},
+		"token not there": {func(c *client) {
+			c.Request = request("", &url.Error{Op: "Post", URL: "http://SECRET", Err: errors.New("SECRET")})
+		}, effect, verdict{Kind: "retry later"}},
+		"no host":      {func(c *client) { c.Request = request("/payments", nil) }, effect, verdict{Kind: "give up"}},
+		"other scheme": {func(c *client) { c.Request = request("ftp://SECRET/", nil) }, effect, verdict{Kind: "give up"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

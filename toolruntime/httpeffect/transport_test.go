@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -164,56 +163,6 @@ func TestRunEnds(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-// TestRunSendsOnce breaks a connection that was used before, at which
-// http.Transport sends a request with an Idempotency-Key header again.
-func TestRunSendsOnce(t *testing.T) {
-	for _, name := range []string{"", "X-Idempotency-Key", "Request-Id"} {
-		t.Run("header "+name, func(t *testing.T) {
-			var posts atomic.Int32
-			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if posts.Add(1) > 1 {
-					raw("")(w, r)
-					return
-				}
-				say(201, paid)(w, r)
-			})
-			c.KeyHeader = name
-			if _, err := c.Run(t.Context(), effect, order{}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Run(t.Context(), effect, order{}); judge(err).Kind != "unknown" {
-				t.Errorf("got %v, want unknown", err)
-			}
-			if n := posts.Load(); n != 2 {
-				t.Errorf("%d requests arrived, want 2", n)
-			}
-		})
-	}
-}
-
-// TestRunNoRedirect proves that the key and the money stay with the address
-// that was configured, whatever the client's own rule is.
-func TestRunNoRedirect(t *testing.T) {
-	var hits atomic.Int32
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		hits.Add(1)
-		http.Redirect(w, r, "/payments", http.StatusTemporaryRedirect)
-	})
-	c.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return nil }
-	if _, err := c.Run(t.Context(), effect, order{}); judge(err).Kind != "unknown" {
-		t.Errorf("run: %v", err)
-	}
-	if _, found, err := c.Find(t.Context(), effect, order{}); found || err == nil {
-		t.Errorf("find: %v %v", found, err)
-	}
-	if n := hits.Load(); n != 2 {
-		t.Errorf("%d requests, want 2", n)
-	}
-	if c.HTTP.CheckRedirect(nil, nil) != nil {
-		t.Error("the caller's client was changed")
-	}
 }
 
 func TestRunHTTP2(t *testing.T) {
