@@ -45,7 +45,7 @@ type set struct{ closed, open []*jsonschema.Schema }
 func (s set) all() []*jsonschema.Schema { return append(slices.Clip(s.closed), s.open...) }
 
 // maxLeast bounds the search. Beyond it everything is taken for possible.
-const maxLeast = 200_000
+const maxLeast = 50_000
 
 func newLeast(input bool) *least {
 	return &least{input: input, ids: map[*jsonschema.Schema]int{}, known: map[string]answer{},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // A Schema is the declared shape of a tool's arguments or result.
@@ -130,6 +132,21 @@ func (s *Schema) LeastOutput(depth int) (int, error) {
 		return 0, found.none
 	}
 	return found.size, nil
+}
+
+// Needs reports whether every value has the property.
+func (s *Schema) Needs(name string) bool {
+	no := false
+	without := &jsonschema.Schema{Location: documentURL + "#", Properties: map[string]*jsonschema.Schema{name: {Bool: &no, Location: documentURL + "#"}}}
+	return newLeast(false).of(set{open: gather(rootSet(s.output.compiled), without)}, MaxDepth).none != nil
+}
+
+// CanEqual reports whether a property of s can have a value that a property of
+// other can have too.
+func (s *Schema) CanEqual(name string, other *Schema, otherName string) bool {
+	l := newLeast(false)
+	both := gather(l.property(rootSet(s.output.compiled), name), l.property(rootSet(other.output.compiled), otherName)...)
+	return l.of(set{open: both}, MaxDepth).none == nil
 }
 
 // ValidateInput returns what is wrong with v as arguments of a tool: there
