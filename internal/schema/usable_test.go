@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -209,5 +211,35 @@ func TestUsableIsBounded(t *testing.T) {
 				t.Errorf("took %v", d)
 			}
 		})
+	}
+}
+
+// Random schemas of which the search says that nothing passes: nothing may.
+func TestNothingPassesWhatIsCalledEmpty(t *testing.T) {
+	empty := 0
+	for seed := range uint64(3000) {
+		g := generator{rand.New(rand.NewPCG(seed, 7))}
+		schema := map[string]any{"type": "object", "properties": map[string]any{"a": g.schema(2), "b": g.schema(1)}, "required": []any{"a"}}
+		text, err := json.Marshal(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := parse(text)
+		if err != nil {
+			continue
+		}
+		s, err := compile(doc, text, patternCache{})
+		if err != nil || newLeast(true).of(set{open: rootSet(s.input.compiled)}, maxLevels).none == nil {
+			continue
+		}
+		empty++
+		for range 50 {
+			if v := g.value(schema, 3); s.violations(s.input, v) == nil {
+				t.Fatalf("seed %d: %#v passes\n%s", seed, v, text)
+			}
+		}
+	}
+	if empty < 50 {
+		t.Errorf("only %d empty schemas", empty)
 	}
 }
