@@ -3,7 +3,6 @@ package toolresult
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ type SpecConfig struct {
 	Risk           Risk
 	Source         string            // the source_label of a success
 	InputSchema    json.RawMessage   // JSON Schema 2020-12 of an object
-	OutputSchema   json.RawMessage   // JSON Schema 2020-12 of an object
+	OutputSchema   json.RawMessage   // the same, of an object with exactly the fields that it names
 	Equal          map[string]string // output field -> the argument it must equal
 	MaxOutputBytes int               // canonical size, at most 32,768, which 0 means
 	MaxOutputDepth int               // depth of the deepest value, the root being 0; 0 means 29
@@ -64,6 +63,11 @@ type binding struct{ field, argument string }
 
 // NewSpec checks a tool's description and compiles its schemas. Schemas load
 // nothing: a $ref that leaves the document is an error.
+//
+// A spec that it returns can be used: there are arguments and results that fit,
+// and no word of a schema is ignored. docs/schemas.md has the rules. An error is
+// an [*InputError]; of a schema its Field is "input_schema" or "output_schema",
+// and its Rule begins with the place as a JSON pointer.
 func NewSpec(c SpecConfig) (*Spec, error) {
 	for _, f := range [...]struct{ name, value string }{
 		{"name", c.Contract.Name}, {"source", c.Source},
@@ -77,25 +81,22 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 	}
 	s := &Spec{contract: c.Contract, risk: c.Risk, source: c.Source, maxBytes: c.MaxOutputBytes, depth: c.MaxOutputDepth}
 	var err error
-	if s.input, err = schema.Compile(c.InputSchema); err != nil {
-		return nil, fmt.Errorf("toolresult: input schema of %s: %w", c.Contract.Name, err)
+	if s.input, err = compileSchema("input_schema", c.InputSchema); err != nil {
+		return nil, err
 	}
-	if s.output, err = schema.Compile(c.OutputSchema); err != nil {
-		return nil, fmt.Errorf("toolresult: output schema of %s: %w", c.Contract.Name, err)
+	if s.output, err = compileSchema("output_schema", c.OutputSchema); err != nil {
+		return nil, err
 	}
-	for _, field := range slices.Sorted(maps.Keys(c.Equal)) {
-		if !slices.Contains(s.output.Fields(), field) {
-			return nil, &InputError{"equal", fmt.Sprintf("names %q, which the output schema does not declare", field)}
-		}
-		if !slices.Contains(s.input.Fields(), c.Equal[field]) {
-			return nil, &InputError{"equal", fmt.Sprintf("names %q, which the input schema does not declare", c.Equal[field])}
-		}
-		s.equal = append(s.equal, binding{field, c.Equal[field]})
+	if s.equal, err = bindings(c.Equal, s.input, s.output); err != nil {
+		return nil, err
 	}
 	if s.maxBytes, err = within("max_output_bytes", s.maxBytes, maxOutputBytes); err != nil {
 		return nil, err
 	}
 	if s.depth, err = within("max_output_depth", s.depth, maxOutputDepth); err != nil {
+		return nil, err
+	}
+	if err := s.checkOutputSchema(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -217,10 +218,8 @@ func sensitiveKey(v any) (string, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, x := range v {
-			if len(key) <= 2*len("call_binding_sha256") {
-				if name := strings.ReplaceAll(strings.ToLower(key), "-", "_"); sensitive[name] {
-					return name, true
-				}
+			if name, found := sensitiveName(key); found {
+				return name, true
 			}
 			if name, found := sensitiveKey(x); found {
 				return name, true
@@ -234,6 +233,14 @@ func sensitiveKey(v any) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+func sensitiveName(key string) (string, bool) {
+	if len(key) > 2*len("call_binding_sha256") {
+		return "", false
+	}
+	name := strings.ReplaceAll(strings.ToLower(key), "-", "_")
+	return name, sensitive[name]
 }
 
 // equalJSON is equality of canonical forms: 1 and 1.0 differ.

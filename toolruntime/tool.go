@@ -94,7 +94,8 @@ type Receipt[Out any] struct {
 //
 // or any type that decodes the given InputSchema and OutputSchema, for example
 // [json.RawMessage]. A field without omitempty is required and no others are
-// allowed.
+// allowed. A tool is refused when no call or no result could fit its schemas,
+// and when they have words that would be ignored: docs/schemas.md has the rules.
 type Tool[In, Out any] struct {
 	Name        string
 	Description string // for the model
@@ -213,13 +214,16 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	case t.Timeout < 0 || t.MaxConcurrent < 0 || t.MaxPerSecond < 0:
 		return fail("has a negative limit")
 	}
-	input, err := schemaOf[In](t.InputSchema)
+	input, err := schemaOf[In]("input_schema", t.InputSchema)
 	if err != nil {
-		return nil, fmt.Errorf("toolruntime: input of tool %q: %w", t.Name, err)
+		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
-	output, err := schemaOf[Out](t.OutputSchema)
+	output, err := schemaOf[Out]("output_schema", t.OutputSchema)
 	if err != nil {
-		return nil, fmt.Errorf("toolruntime: output of tool %q: %w", t.Name, err)
+		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
+	}
+	if err := errors.Join(holds[In]("input_schema", t.InputSchema), holds[Out]("output_schema", t.OutputSchema)); err != nil {
+		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
 	spec, err := toolresult.NewSpec(toolresult.SpecConfig{
 		Contract:       toolresult.Contract{Name: t.Name, Revisions: t.revisions(input, output)},
@@ -329,15 +333,45 @@ func (t Tool[In, Out]) revisions(input, output json.RawMessage) toolresult.Revis
 	return r
 }
 
-func schemaOf[T any](given json.RawMessage) (json.RawMessage, error) {
+func schemaOf[T any](field string, given json.RawMessage) (json.RawMessage, error) {
 	if given != nil {
 		return given, nil
 	}
 	s, err := schema.Infer(reflect.TypeFor[T]())
-	if err != nil {
+	var e *schema.Error
+	switch {
+	case errors.As(err, &e):
+		return nil, &toolresult.InputError{Field: field, Rule: e.Where + ": " + e.Problem}
+	case err != nil:
 		return nil, err
 	}
 	return s.JSON(), nil
+}
+
+// holds checks that T has a field for each that a given schema names at its
+// root: arguments that are dropped were approved in vain, and a result without
+// a required field would be refused after the effect. The text ends before the
+// value, so that no method of T's fields runs.
+func holds[T any](field string, given json.RawMessage) error {
+	if given == nil {
+		return nil
+	}
+	s, err := schema.Compile(given)
+	if err != nil {
+		return nil // NewSpec says so
+	}
+	for _, name := range s.Fields() {
+		key, err := json.Marshal(name)
+		if err != nil {
+			continue
+		}
+		var v T
+		err = jsonv2.Unmarshal(append(append([]byte("{"), key...), ':'), &v, jsonv2.RejectUnknownMembers(true))
+		if errors.Is(err, jsonv2.ErrUnknownName) {
+			return &toolresult.InputError{Field: field, Rule: fmt.Sprintf("#/properties: names %q, for which %v has no field", name, reflect.TypeFor[T]())}
+		}
+	}
+	return nil
 }
 
 // decode reads arguments that have passed the schema. A member that In does not

@@ -106,10 +106,9 @@ type graph struct {
 	order    []*jsonschema.Schema // an inPlace target comes before its source
 }
 
-// costsOf bounds the work of validation, and refuses references that come back
-// to the same value, which would never end.
-func costsOf(root *jsonschema.Schema) (*costTable, error) {
-	g := graph{vertices: map[*jsonschema.Schema]*vertex{}}
+// graphOf finds the subschemas that root leads to.
+func graphOf(root *jsonschema.Schema) *graph {
+	g := &graph{vertices: map[*jsonschema.Schema]*vertex{}}
 	for queue := []*jsonschema.Schema{root}; len(queue) > 0; {
 		s := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
@@ -124,6 +123,13 @@ func costsOf(root *jsonschema.Schema) (*costTable, error) {
 		queue = append(queue, x.every...)
 		queue = append(queue, x.names)
 	}
+	return g
+}
+
+// costsOf bounds the work of validation, and refuses references that come back
+// to the same value, which would never end.
+func costsOf(root *jsonschema.Schema) (*costTable, error) {
+	g := graphOf(root)
 	marks := map[*jsonschema.Schema]int{}
 	for _, s := range g.found {
 		if err := g.visit(s, marks); err != nil {

@@ -25,9 +25,10 @@
 //
 // # Where this is stricter than JSON Schema
 //
-//   - At the root exactly the declared properties are allowed, whatever the
-//     schema says of additional ones. Declared means listed in the root's own
-//     "properties", not in those of a $ref, allOf or patternProperties.
+//   - At the root exactly the declared properties are allowed, unless it has
+//     additionalProperties or unevaluatedProperties. Declared means listed in
+//     properties or patternProperties, of the root or of what applies to it by
+//     $ref, allOf or a branch that holds.
 //   - 1.0 is not an integer, and is not equal to 1 in enum and const. (Bounds
 //     and uniqueItems compare numbers by value.)
 //   - In input, minLength counts a string without the white space around it, as
@@ -37,6 +38,16 @@
 //
 // As the 2020-12 draft has it by default, format, contentEncoding,
 // contentMediaType and contentSchema are annotations and not checked.
+//
+// # Accepted means usable
+//
+// Compile refuses words that would be ignored (unknown ones, and those that say
+// nothing about the type beside them), and what no value can pass, at the place
+// that says so. For the latter it looks for the least value that a schema
+// accepts. What it cannot decide it takes for possible: it refuses nothing that
+// some value passes, except an optional part that none can. A label of draft-06,
+// draft-07 or 2019-09 is accepted where the words mean the same in 2020-12.
+// docs/schemas.md is the whole list.
 //
 // # Hostile schemas
 //

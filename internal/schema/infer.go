@@ -3,8 +3,11 @@ package schema
 import (
 	"encoding"
 	"encoding/json"
+	"math"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +21,9 @@ import (
 // are refused in every struct. A pointer may be null. Field types are strings,
 // booleans, integers, floats, time.Time, structs, slices, arrays and pointers
 // of these, maps with string keys, and any or json.RawMessage for what has no
-// schema. Types with a JSON form of their own, and []byte, are refused.
+// schema. Types with a JSON form of their own, time.Duration, which has none,
+// and []byte are refused. A type may contain itself: then its schema stands in
+// $defs, or at the root.
 //
 // The tag "schema" adds constraints, as key=value separated by commas:
 //
@@ -48,14 +53,15 @@ func Infer(t reflect.Type) (s *Schema, err error) {
 	case t.Kind() != reflect.Struct || hasOwnForm(t):
 		return nil, errorAt(t.String(), "not a plain struct type")
 	}
-	structure, err := inferred.ForType(t, &inferred.ForOptions{
-		TypeSchemas: map[reflect.Type]*inferred.Schema{rawMessage: {}},
-	})
+	i := inference{root: t, refs: map[reflect.Type]string{}, defs: map[string]*inferred.Schema{}}
+	i.findRefs(t, map[reflect.Type]bool{}, map[reflect.Type]bool{})
+	structure, err := i.structure(t, t.Name())
 	if err != nil {
-		return nil, errorAt(t.String(), printable(err.Error(), maxWhere))
-	}
-	if err := refine(t, structure, nil, t.Name()); err != nil {
 		return nil, err
+	}
+	structure.Type = "object"
+	if len(i.defs) > 0 {
+		structure.Defs = i.defs
 	}
 	text, err := json.Marshal(structure)
 	if err != nil {
@@ -65,9 +71,10 @@ func Infer(t reflect.Type) (s *Schema, err error) {
 }
 
 var (
-	rawMessage = reflect.TypeFor[json.RawMessage]()
-	timeType   = reflect.TypeFor[time.Time]()
-	ownForms   = []reflect.Type{
+	rawMessage   = reflect.TypeFor[json.RawMessage]()
+	timeType     = reflect.TypeFor[time.Time]()
+	durationType = reflect.TypeFor[time.Duration]()
+	ownForms     = []reflect.Type{
 		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
 	}
@@ -81,141 +88,188 @@ func hasOwnForm(t reflect.Type) bool {
 	})
 }
 
-// refine walks a type and its inferred structure side by side, makes the
-// structure match what encoding really does, and applies the constraints.
-func refine(t reflect.Type, s *inferred.Schema, c constraints, where string) error {
-	nullable := false
-	for t.Kind() == reflect.Pointer {
-		nullable, t = true, t.Elem()
+// An inference is the work on one type. refs has the types that contain
+// themselves, and what leads to the schema of each.
+type inference struct {
+	root reflect.Type
+	refs map[reflect.Type]string
+	defs map[string]*inferred.Schema
+}
+
+// findRefs finds a type on every cycle: the one that is met again first.
+func (i *inference) findRefs(t reflect.Type, open, done map[reflect.Type]bool) {
+	switch {
+	case open[t]:
+		if _, known := i.refs[t]; !known {
+			i.refs[t] = i.refTo(t)
+		}
+		return
+	case done[t] || t == timeType || hasOwnForm(t):
+		return
 	}
+	open[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		i.findRefs(t.Elem(), open, done)
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			if f.IsExported() && !f.Anonymous && f.Tag.Get("json") != "-" {
+				i.findRefs(f.Type, open, done)
+			}
+		}
+	}
+	delete(open, t)
+	done[t] = true
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+func (i *inference) refTo(t reflect.Type) string {
+	if t == i.root {
+		return "#"
+	}
+	name := strings.Trim(notInNames.ReplaceAllString(t.Name(), "_"), "_")
+	if name == "" {
+		name = t.Kind().String()
+	}
+	taken := func(ref string) bool {
+		for _, other := range i.refs {
+			if other == ref {
+				return true
+			}
+		}
+		return false
+	}
+	ref := "#/$defs/" + name
+	for n := 2; taken(ref); n++ {
+		ref = "#/$defs/" + name + "_" + strconv.Itoa(n)
+	}
+	return ref
+}
+
+// schema returns the schema of what encoding really makes of a type, with the
+// constraints of a tag.
+func (i *inference) schema(t reflect.Type, c constraints, description, where string) (*inferred.Schema, error) {
+	s := &inferred.Schema{Description: description}
 	c, err := c.describe(s, where)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	nullable := false
+	for t.Kind() == reflect.Pointer && i.refs[t] == "" {
+		nullable, t = true, t.Elem()
+	}
+	if i.refs[t] != "" {
+		return i.ref(s, t, c, nullable, where)
+	}
+	return i.value(s, t, c, nullable, where)
+}
+
+func (i *inference) ref(s *inferred.Schema, t reflect.Type, c constraints, nullable bool, where string) (*inferred.Schema, error) {
+	if err := c.apply(s, "", false, where); err != nil {
+		return nil, err
+	}
+	ref := i.refs[t]
+	name, isDef := strings.CutPrefix(ref, "#/$defs/")
+	if _, built := i.defs[name]; isDef && !built {
+		i.defs[name] = nil // in work
+		def, err := i.value(&inferred.Schema{}, t, nil, false, t.Name())
+		if err != nil {
+			return nil, err
+		}
+		i.defs[name] = def
+	}
+	if nullable {
+		s.AnyOf = []*inferred.Schema{{Ref: ref}, {Type: "null"}}
+	} else {
+		s.Ref = ref
+	}
+	return s, nil
+}
+
+func (i *inference) value(s *inferred.Schema, t reflect.Type, c constraints, nullable bool, where string) (*inferred.Schema, error) {
+	var err error
+	kind := ""
 	switch {
 	case t == timeType:
-		s.Format = "date-time"
-		return c.apply(s, "string", nullable, where)
+		s.Format, kind = "date-time", "string"
 	case t == rawMessage || t.Kind() == reflect.Interface:
 		if nullable || t.NumMethod() > 0 && t != rawMessage {
-			return errorAt(where, "type not supported")
+			return nil, errorAt(where, "type not supported")
 		}
-		return c.apply(s, "", false, where)
 	case hasOwnForm(t):
-		return errorAt(where, "type has a JSON form of its own: give the schema as text to Compile")
+		return nil, errorAt(where, "type has a JSON form of its own: give the schema as text to Compile")
+	case t == durationType:
+		return nil, errorAt(where, "time.Duration has no JSON form: use a number of milliseconds or the like")
+	default:
+		if kind, err = i.plain(s, t, c, where); err != nil {
+			return nil, err
+		}
 	}
+	return s, c.apply(s, kind, nullable, where)
+}
+
+// plain fills in a type of no special meaning and returns its kind.
+func (i *inference) plain(s *inferred.Schema, t reflect.Type, c constraints, where string) (kind string, err error) {
 	switch t.Kind() {
 	case reflect.Struct:
-		if err := refineStruct(t, s, where); err != nil {
-			return err
+		structure, err := i.structure(t, where)
+		if err != nil {
+			return "", err
 		}
-		return c.apply(s, "object", nullable, where)
+		s.Properties, s.PropertyOrder, s.Required = structure.Properties, structure.PropertyOrder, structure.Required
+		s.AdditionalProperties = structure.AdditionalProperties
+		return "object", nil
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return errorAt(where, "bytes are a string in JSON: use string")
+			return "", errorAt(where, "bytes are a string in JSON: use string")
 		}
-		if err := refine(t.Elem(), s.Items, c.items(), where+"[]"); err != nil {
-			return err
+		s.Items, err = i.schema(t.Elem(), c.items(), "", where+"[]")
+		if t.Kind() == reflect.Slice {
+			return "array", err
 		}
-		kind := "array"
-		if t.Kind() == reflect.Array {
-			kind = "fixed array"
-		}
-		return c.apply(s, kind, nullable, where)
+		n, m := t.Len(), t.Len()
+		s.MinItems, s.MaxItems = &n, &m
+		return "fixed array", err
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String || hasOwnForm(t.Key()) {
-			return errorAt(where, "map keys have to be strings")
+			return "", errorAt(where, "a map key of this type is not supported: map keys have to be strings")
 		}
-		if err := refine(t.Elem(), s.AdditionalProperties, nil, where+"[]"); err != nil {
-			return err
-		}
-		return c.apply(s, "object", nullable, where)
-	}
-	return c.apply(s, scalarKind(t), nullable, where)
-}
-
-func scalarKind(t reflect.Type) string {
-	switch t.Kind() {
+		s.AdditionalProperties, err = i.schema(t.Elem(), nil, "", where+"[]")
+		return "object", err
 	case reflect.String:
-		return "string"
+		return "string", nil
 	case reflect.Bool:
-		return "boolean"
+		return "boolean", nil
 	case reflect.Float32, reflect.Float64:
-		return "number"
+		return "number", nil
 	}
-	return "integer" // the others are refused by the inference
+	return "integer", integer(s, t, where)
 }
 
-func refineStruct(t reflect.Type, s *inferred.Schema, where string) error {
-	seen := map[string]bool{}
-	for _, f := range reflect.VisibleFields(t) {
-		at := where + "." + f.Name
-		tag, hasTag := f.Tag.Lookup("schema")
-		if f.Anonymous {
-			if err := checkEmbedded(f, at); err != nil || !hasTag {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			return errorAt(at, "schema tag on an embedded field")
-		}
-		name, ok, err := propertyName(f, at)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			if hasTag {
-				return errorAt(at, "schema tag on a field that is not in JSON")
-			}
-			continue
-		}
-		if seen[name] {
-			return errorAt(at, "two fields have the same JSON name")
-		}
-		seen[name] = true
-		c, err := parseTag(tag, at)
-		if err != nil {
-			return err
-		}
-		if err := refine(f.Type, s.Properties[name], c, at); err != nil {
-			return err
-		}
+// integer sets the bounds of the Go type. Those of 64 bits are beyond the
+// integers of this JSON.
+func integer(s *inferred.Schema, t reflect.Type, where string) error {
+	bounds := func(low, high float64) { s.Minimum, s.Maximum = &low, &high }
+	zero := 0.0
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64:
+	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
+		s.Minimum = &zero
+	case reflect.Int8:
+		bounds(math.MinInt8, math.MaxInt8)
+	case reflect.Int16:
+		bounds(math.MinInt16, math.MaxInt16)
+	case reflect.Int32:
+		bounds(math.MinInt32, math.MaxInt32)
+	case reflect.Uint8:
+		bounds(0, math.MaxUint8)
+	case reflect.Uint16:
+		bounds(0, math.MaxUint16)
+	case reflect.Uint32:
+		bounds(0, math.MaxUint32)
+	default:
+		return errorAt(where, "type "+t.Kind().String()+" is unsupported: it has no JSON form")
 	}
 	return nil
-}
-
-// checkEmbedded leaves what the inference and encoding agree on: structs whose
-// fields count as the outer struct's.
-func checkEmbedded(f reflect.StructField, where string) error {
-	t := f.Type
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if _, named := f.Tag.Lookup("json"); named || t.Kind() != reflect.Struct || hasOwnForm(t) {
-		return errorAt(where, "only plain structs without a json tag can be embedded")
-	}
-	return nil
-}
-
-func propertyName(f reflect.StructField, where string) (name string, ok bool, err error) {
-	tag := f.Tag.Get("json")
-	if !f.IsExported() || tag == "-" {
-		return "", false, nil
-	}
-	name, options, _ := strings.Cut(tag, ",")
-	for option := range strings.SplitSeq(options, ",") {
-		switch option {
-		case "", "omitempty", "omitzero":
-		default:
-			return "", false, errorAt(where, "json option not supported")
-		}
-	}
-	if strings.ContainsAny(name, `'"\`) {
-		return "", false, errorAt(where, "json name has quotes")
-	}
-	if name == "" {
-		name = f.Name
-	}
-	return name, true, nil
 }

@@ -184,7 +184,6 @@ func TestInferRefuses(t *testing.T) {
 		{&struct{}{}, "not a plain struct"},
 		{time.Time{}, "not a plain struct"},
 		{ownForm{}, "not a plain struct"},
-		{recursive{}, "cycle"},
 		{struct{ C chan int }{}, "unsupported"},
 		{struct{ F func() }{}, "unsupported"},
 		{struct{ M map[int]string }{}, "map key"},
@@ -196,6 +195,7 @@ func TestInferRefuses(t *testing.T) {
 		{struct{ O []ownForm }{}, "JSON form of its own"},
 		{struct{ R *json.RawMessage }{}, "not supported"},
 		{struct{ E error }{}, "not supported"},
+		{struct{ D time.Duration }{}, "no JSON form"},
 		{struct {
 			N int `json:",string"`
 		}{}, "json option"},
@@ -342,5 +342,88 @@ func TestMapFieldsAreOpen(t *testing.T) {
 	}
 	if got := s.ValidateInput(map[string]any{"extra": map[string]any{"k": 1.5, "l": nil}}); got != nil {
 		t.Error(got)
+	}
+}
+
+type tree struct {
+	Name     string          `json:"name" schema:"minLength=1"`
+	Children []tree          `json:"children"`
+	Next     *tree           `json:"next,omitempty" schema:"description=The next one"`
+	ByName   map[string]tree `json:"by_name,omitempty"`
+}
+
+type expression struct {
+	Root operand `json:"root"`
+}
+
+type operand struct {
+	Value *int      `json:"value"`
+	Parts []operand `json:"parts,omitempty"`
+	Group *cluster  `json:"group,omitempty"`
+	Rows  rows      `json:"rows,omitempty"`
+}
+
+type cluster struct {
+	Operands []operand `json:"operands"`
+}
+
+type rows []rows
+
+type ring[T any] struct {
+	Value T        `json:"value"`
+	Next  *ring[T] `json:"next"`
+}
+
+type forest struct {
+	Ints  ring[int]    `json:"ints"`
+	Texts ring[string] `json:"texts"`
+}
+
+type endless struct {
+	More []endless `json:"more" schema:"minItems=1"`
+}
+
+func TestInferTypesThatContainThemselves(t *testing.T) {
+	for _, tt := range []struct {
+		of   any
+		want string
+	}{
+		{tree{}, `{"type":"object","properties":{"name":{"type":"string","minLength":1},"children":{"type":"array","items":{"$ref":"#"}},
+			"next":{"description":"The next one","anyOf":[{"$ref":"#"},{"type":"null"}]},
+			"by_name":{"type":"object","additionalProperties":{"$ref":"#"}}},"required":["name","children"],"additionalProperties":false}`},
+		{expression{}, `{"type":"object","properties":{"root":{"$ref":"#/$defs/operand"}},"required":["root"],"additionalProperties":false,"$defs":{
+			"operand":{"type":"object","properties":{"value":{"type":["integer","null"]},"parts":{"type":"array","items":{"$ref":"#/$defs/operand"}},
+				"group":{"type":["object","null"],"properties":{"operands":{"type":"array","items":{"$ref":"#/$defs/operand"}}},"required":["operands"],"additionalProperties":false},
+				"rows":{"$ref":"#/$defs/rows"}},"required":["value"],"additionalProperties":false},
+			"rows":{"type":"array","items":{"$ref":"#/$defs/rows"}}}}`},
+		{forest{}, `{"type":"object","properties":{"ints":{"$ref":"#/$defs/ring_int"},"texts":{"$ref":"#/$defs/ring_string"}},"required":["ints","texts"],
+			"additionalProperties":false,"$defs":{
+			"ring_int":{"type":"object","properties":{"value":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/ring_int"},{"type":"null"}]}},"required":["value","next"],"additionalProperties":false},
+			"ring_string":{"type":"object","properties":{"value":{"type":"string"},"next":{"anyOf":[{"$ref":"#/$defs/ring_string"},{"type":"null"}]}},"required":["value","next"],"additionalProperties":false}}}`},
+	} {
+		s, err := Infer(reflect.TypeOf(tt.of))
+		if err != nil {
+			t.Errorf("%T: %v", tt.of, err)
+			continue
+		}
+		if diff := cmp.Diff(decode(t, []byte(tt.want)), decode(t, s.JSON())); diff != "" {
+			t.Errorf("%T (-want +got):\n%s", tt.of, diff)
+		}
+	}
+	if _, err := For[endless](); err == nil || !strings.Contains(err.Error(), "deeper than") {
+		t.Errorf("endless: got %v", err)
+	}
+	s := mustInfer[tree](t)
+	leaf := func(name string) map[string]any { return map[string]any{"name": name, "children": []any{}} }
+	v := leaf("a")
+	v["next"], v["children"], v["by_name"] = leaf("b"), []any{leaf(" ")}, map[string]any{"c": map[string]any{"x": nil}}
+	want := []string{"$.by_name.c.children: required", "$.by_name.c.name: required", "$.by_name.c.x: unknown field", "$.children[0].name: minLength"}
+	got := texts(s.ValidateInput(v))
+	v["next"] = nil
+	if again := texts(s.ValidateInput(v)); len(got) != len(again) {
+		t.Errorf("null for a pointer: %v", again)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -5,22 +5,24 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // A Schema is the declared shape of a tool's arguments or result.
 type Schema struct {
 	text   []byte
-	root   map[string]struct{} // declared root properties
-	fields []string
+	root   *declarations
+	names  map[string]string
 	input  *validator
 	output *validator
 	costs  *costTable
 	fast   *node // nil where the schema is beyond the fast path
 }
 
-// Compile reads JSON Schema 2020-12 text, which need not be trusted. The root
-// has to have the type "object", and may require only properties it declares.
-// A non-nil error is an [*Error].
+// Compile reads JSON Schema 2020-12 text, which need not be trusted. Only
+// objects may pass the root. What is accepted can be used: some value passes,
+// and no word is ignored. A non-nil error is an [*Error].
 func Compile(text []byte) (s *Schema, err error) {
 	// The text may be hostile and the validator is large: a panic in there must
 	// not end the host.
@@ -33,36 +35,77 @@ func Compile(text []byte) (s *Schema, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if doc["type"] != "object" {
-		return nil, errorAt("#/type", `the root must have "type": "object"`)
-	}
-	s = &Schema{root: map[string]struct{}{}}
-	if s.input, err = newValidator(doc, true); err != nil {
+	read, err := readWords(doc)
+	if err != nil {
 		return nil, err
 	}
-	if s.output, err = newValidator(doc, false); err != nil {
+	if s, err = compile(doc, text, read.patterns); err != nil {
+		return nil, err
+	}
+	if err := read.checkPlaces(s.input.compiled); err != nil {
+		return nil, err
+	}
+	if s.names, err = usable(s.input.compiled); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// compile does not ask whether the schema can be used.
+func compile(doc map[string]any, text []byte, patterns patternCache) (s *Schema, err error) {
+	typ, given := doc["type"]
+	if given && typ != "object" || !given && doc["$ref"] == nil && doc["allOf"] == nil {
+		return nil, errNotObject
+	}
+	s = &Schema{fast: fastPath(doc)}
+	closeRoot(doc)
+	if s.input, err = newValidator(doc, true, patterns); err != nil {
+		return nil, err
+	}
+	if s.output, err = newValidator(doc, false, patterns); err != nil {
 		return nil, err
 	}
 	if s.costs, err = costsOf(s.input.compiled); err != nil {
 		return nil, err
 	}
-	for name := range s.input.compiled.Properties {
-		s.root[name] = struct{}{}
-	}
-	for _, name := range s.input.compiled.Required {
-		if _, declared := s.root[name]; !declared {
-			return nil, errorAt("#/required", "requires a property that is not declared")
-		}
-	}
-	s.fields = slices.Sorted(maps.Keys(s.root))
-	s.fast = fastPath(doc)
-
+	s.root = declaredBy(s.input.compiled)
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
 		return nil, errorAt("", "invalid JSON")
 	}
 	s.text = compact.Bytes()
+	if given {
+		return s, nil
+	}
+	left := anyKind
+	for _, x := range gather(nil, s.input.compiled) {
+		left &= kindsOf(x)
+	}
+	if left != kindObject {
+		return nil, errNotObject
+	}
+	// Providers ask for the type at the root itself.
+	s.text = append([]byte(`{"type":"object",`), s.text[1:]...)
 	return s, nil
+}
+
+var errNotObject = errorAt("#/type", `the root must have "type": "object"`)
+
+// closeRoot has the validator find the properties that no schema at the root
+// looked at, where more than one is there to look. The other roots are closed
+// by violations.
+func closeRoot(doc map[string]any) {
+	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
+		if _, ok := doc[keyword]; ok {
+			return
+		}
+	}
+	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"} {
+		if _, ok := doc[keyword]; ok {
+			doc["unevaluatedProperties"] = false
+			return
+		}
+	}
 }
 
 // JSON returns the schema to show to a model: the text given to Compile, or
@@ -71,7 +114,40 @@ func Compile(text []byte) (s *Schema, err error) {
 func (s *Schema) JSON() []byte { return slices.Clone(s.text) }
 
 // Fields returns the names of the declared root properties, sorted.
-func (s *Schema) Fields() []string { return slices.Clone(s.fields) }
+func (s *Schema) Fields() []string { return slices.Sorted(maps.Keys(s.root.names)) }
+
+// Open reports whether the root allows properties that it does not name: by
+// additionalProperties, unevaluatedProperties or patternProperties.
+func (s *Schema) Open() bool { return s.root.open || len(s.root.patterns) > 0 }
+
+// Names returns the properties that values may have by name, at any depth, each
+// with a place in the schema that names it.
+func (s *Schema) Names() map[string]string { return maps.Clone(s.names) }
+
+// LeastOutput returns how many bytes the least output has at least, among those
+// whose deepest value is no deeper than depth. An [*Error] says why there is none.
+func (s *Schema) LeastOutput(depth int) (int, error) {
+	found := newLeast(false).of(set{open: rootSet(s.output.compiled)}, depth)
+	if found.none != nil {
+		return 0, found.none
+	}
+	return found.size, nil
+}
+
+// Needs reports whether every value has the property.
+func (s *Schema) Needs(name string) bool {
+	no := false
+	without := &jsonschema.Schema{Location: documentURL + "#", Properties: map[string]*jsonschema.Schema{name: {Bool: &no, Location: documentURL + "#"}}}
+	return newLeast(false).of(set{open: gather(rootSet(s.output.compiled), without)}, MaxDepth).none != nil
+}
+
+// CanEqual reports whether a property of s can have a value that a property of
+// other can have too.
+func (s *Schema) CanEqual(name string, other *Schema, otherName string) bool {
+	l := newLeast(false)
+	both := gather(l.property(rootSet(s.output.compiled), name), l.property(rootSet(other.output.compiled), otherName)...)
+	return l.of(set{open: both}, MaxDepth).none == nil
+}
 
 // ValidateInput returns what is wrong with v as arguments of a tool: there
 // minLength counts without surrounding white space. The result is sorted, free
@@ -105,11 +181,14 @@ func (s *Schema) violations(validator *validator, v any) (vs []Violation) {
 	var found collector
 	if obj, ok := v.(map[string]any); ok {
 		for name := range obj {
-			if _, declared := s.root[name]; !declared {
+			if !s.root.has(name) {
 				found.add("$"+segment(name), RuleUnknownField)
 			}
 		}
 	}
 	found.collect(v, validator.compiled.Validate(v))
+	if obj, ok := v.(map[string]any); ok {
+		found.dropUnmatched(obj, s.root)
+	}
 	return found.result()
 }

@@ -19,6 +19,20 @@ func mustCompile(t testing.TB, text string) *Schema {
 	return s
 }
 
+// mustCompileUnasked also takes schemas that nobody could use.
+func mustCompileUnasked(t testing.TB, text string) *Schema {
+	t.Helper()
+	doc, err := parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := compile(doc, []byte(text), patternCache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func texts(vs []Violation) []string {
 	var out []string
 	for _, v := range vs {
@@ -70,9 +84,20 @@ func TestValidate(t *testing.T) {
 		{"unknown field at the root", field(`true`), map[string]any{"b": int64(1), "c d": nil},
 			[]string{"$.b: unknown field", `$["c d"]: unknown field`}, []string{"$.b: unknown field", `$["c d"]: unknown field`}},
 		{"unknown field said twice", object(`"additionalProperties":false`), a(nil), []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
-		{"additionalProperties does not declare", object(`"additionalProperties":true`), a(nil), []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
-		{"patternProperties does not declare", object(`"patternProperties":{"a":true}`), a(nil), []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
-		{"allOf does not declare", object(`"allOf":[{"properties":{"a":true}}]`), a(nil), []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
+		{"additionalProperties opens", object(`"additionalProperties":true`), a(nil), nil, nil},
+		{"additionalProperties opens for its own", object(`"additionalProperties":{"type":"string"}`), a(nil), []string{"$.a: type"}, []string{"$.a: type"}},
+		{"unevaluatedProperties opens", object(`"unevaluatedProperties":{"type":"string"}`), a(nil), []string{"$.a: type"}, []string{"$.a: type"}},
+		{"patternProperties declares", object(`"patternProperties":{"a":true}`), a(nil), nil, nil},
+		{"patternProperties declares no other", object(`"patternProperties":{"^b":true}`), a(nil), []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
+		{"allOf declares", object(`"allOf":[{"properties":{"a":true}}]`), a(nil), nil, nil},
+		{"allOf declares no other", object(`"allOf":[{"properties":{"b":true}}]`), a(nil), []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
+		{"a reference declares", `{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","properties":{"a":{"type":"string"}}}}}`, map[string]any{"a": "x", "b": "y"},
+			[]string{"$.b: unknown field"}, []string{"$.b: unknown field"}},
+		{"a branch that does not hold declares nothing", object(`"properties":{"k":{}},"oneOf":[{"properties":{"k":{"const":1},"x":{}}},{"properties":{"k":{"const":2},"a":{}}}]`),
+			map[string]any{"k": int64(1), "a": nil}, []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
+		{"no branch holds", object(`"properties":{"k":{}},"oneOf":[{"properties":{"k":{"const":1},"a":{}}},{"properties":{"k":{"const":2},"a":{}}}]`),
+			map[string]any{"k": int64(3), "a": nil}, []string{"$: oneOf"}, []string{"$: oneOf"}},
+		{"not declares nothing", object(`"not":{"required":["a","b"],"properties":{"a":true}}`), a(nil), []string{"$.a: unknown field"}, []string{"$.a: unknown field"}},
 		{"open below the root", field(`{"type":"object"}`), a(a(nil)), nil, nil},
 		{"closed below the root", field(`{"additionalProperties":false}`), a(a(nil)), []string{"$.a.a: unknown field"}, []string{"$.a.a: unknown field"}},
 		{"unevaluatedProperties", field(`{"unevaluatedProperties":false}`), a(a(nil)), []string{"$.a.a: unknown field"}, []string{"$.a.a: unknown field"}},
@@ -138,7 +163,7 @@ func TestValidate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := mustCompile(t, tt.schema)
+			s := mustCompileUnasked(t, tt.schema)
 			for range 5 { // the validator walks maps
 				if diff := cmp.Diff(tt.input, texts(s.ValidateInput(tt.value))); diff != "" {
 					t.Errorf("input (-want +got):\n%s", diff)

@@ -3,8 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
-	"regexp/syntax"
 	"strings"
 	"sync"
 
@@ -34,11 +32,10 @@ type validator struct {
 	compiled *jsonschema.Schema
 }
 
-func newValidator(doc map[string]any, trimmed bool) (*validator, error) {
+func newValidator(doc map[string]any, trimmed bool, patterns patternCache) (*validator, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
-	patterns := patternCache{}
 	c.UseRegexpEngine(patterns.compile)
 	rules := vocabulary{trimmed: trimmed}
 	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: vocabURL, Schema: annotations(), Compile: rules.compile})
@@ -72,65 +69,6 @@ var annotations = sync.OnceValue(func() *jsonschema.Schema {
 	}
 	return c.MustCompile(vocabURL)
 })
-
-var (
-	errPatternSyntax = errors.New("invalid pattern")
-	errPatternSize   = errors.New("pattern too large")
-)
-
-// patternCache compiles patterns, each once: they can cost a million times
-// their length, and the validator asks for each of them several times.
-type patternCache map[string]patternResult
-
-type patternResult struct {
-	re  jsonschema.Regexp
-	err error
-}
-
-func (c patternCache) compile(s string) (jsonschema.Regexp, error) {
-	r, ok := c[s]
-	if !ok {
-		if re, err := compilePattern(s); err != nil {
-			r.err = err
-		} else {
-			r.re = re
-		}
-		c[s] = r
-	}
-	return r.re, r.err
-}
-
-func compilePattern(s string) (*regexp.Regexp, error) {
-	if len(s) > maxPattern {
-		return nil, errPatternSize
-	}
-	size, err := instructions(s)
-	if err != nil {
-		return nil, errPatternSyntax
-	}
-	if size > maxInstructions {
-		return nil, errPatternSize
-	}
-	re, err := regexp.Compile(s)
-	if err != nil {
-		return nil, errPatternSyntax
-	}
-	return re, nil
-}
-
-// instructions measures a pattern by its program: matching costs at most that
-// many steps for each byte of the string.
-func instructions(s string) (int, error) {
-	parsed, err := syntax.Parse(s, syntax.Perl)
-	if err != nil {
-		return 0, err
-	}
-	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return 0, err
-	}
-	return len(prog.Inst), nil
-}
 
 // countKeywords are kept in the range of an int, beyond which the validator
 // would silently use other bits of the number.

@@ -63,6 +63,20 @@ func (c *collector) first() []Violation {
 	return found[:min(len(found), MaxViolations)]
 }
 
+// dropUnmatched takes away that fields of the root are unknown which it declares
+// in a branch: where something else is wrong, that is why no branch knows them.
+func (c *collector) dropUnmatched(obj map[string]any, root *declarations) {
+	unmatched := map[Violation]bool{}
+	for name := range obj {
+		if root.has(name) {
+			unmatched[Violation{"$" + segment(name), RuleUnknownField}] = true
+		}
+	}
+	if rest := slices.DeleteFunc(slices.Clone(c.found), func(v Violation) bool { return unmatched[v] }); len(rest) > 0 {
+		c.found = rest
+	}
+}
+
 func (c *collector) collect(v any, err error) {
 	if err == nil {
 		return
