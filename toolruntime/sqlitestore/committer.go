@@ -350,42 +350,6 @@ func (c *committer) commit() error {
 	return nil
 }
 
-// inPlace fails when the files are not in their places, or somebody has cut the log
-// short: a commit would go into the hole.
-func (c *committer) inPlace() error {
-	seen, err := c.watch.look()
-	if err == nil && seen.log < c.last.log {
-		var busy, frames, copied int64
-		err = classify(c.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &frames, &copied))
-		if err == nil && frames > 0 && seen.log < logHeader+frames*(frameHeader+pageSize) {
-			c.watch.detached.Store(true)
-			err = errDetached()
-		}
-	}
-	if err != nil {
-		c.save()
-	}
-	return err
-}
-
-// The sizes of a log's parts beside its pages.
-const (
-	logHeader   = 32
-	frameHeader = 24
-)
-
-// save brings what was acknowledged into the database when somebody has removed its
-// log, for whoever opens the ledger next.
-func (c *committer) save() {
-	if c.tried || !c.watch.detached.Load() {
-		return
-	}
-	c.tried = true
-	if c.watch.onlyLogGone(c.last.database) {
-		c.saved, _ = c.checkpoint(c.wait)
-	}
-}
-
 // rollback ends the transaction; an error means that there is none any more.
 func (c *committer) rollback() { _ = c.exec("ROLLBACK") }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,6 +71,9 @@ func TestDetached(t *testing.T) {
 				if len(k.effects) != 1 {
 					t.Errorf("effects: %v", k.effects)
 				}
+				if out := stockOf(t, k.path, tt.kept && first != "close"); out != "" && out != "1" {
+					t.Errorf("another program sees %s receipts", out)
+				}
 				if err := k.engine.Close(); err != nil {
 					t.Error(err)
 				}
@@ -89,6 +93,15 @@ func TestDetached(t *testing.T) {
 			})
 		}
 	}
+}
+
+// stockOf is how many receipts another program finds, if it is to look and there is one.
+func stockOf(t *testing.T, path string, look bool) string {
+	t.Helper()
+	if _, err := exec.LookPath("sqlite3"); err != nil || !look {
+		return ""
+	}
+	return stock(t, path, "", "SELECT COUNT(*) FROM local_receipts")
 }
 
 // wantDetached wants every kind of call to fail, the first one first.

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mattn/go-sqlite3"
-
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -245,7 +243,7 @@ func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
 			return engine.ErrClosed
 		}
 		defer func() { e.readers <- r }()
-		if err := e.watch.glance(); err != nil {
+		if err := e.noticed(e.watch.glance()); err != nil {
 			return err
 		}
 		return classify(unit(context.WithoutCancel(ctx), r.queries))
@@ -272,7 +270,7 @@ func (e *sqliteEngine) Peek(ctx context.Context, unit engine.Unit) error {
 	if e.writer == nil {
 		return e.Read(ctx, unit)
 	}
-	if err := e.watch.glance(); err != nil {
+	if err := e.noticed(e.watch.glance()); err != nil {
 		return err
 	}
 	if done, err := e.writer.peek(ctx, unit); done {
@@ -289,7 +287,8 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, 
 	}
 	// A connection to another file than the store's, or to a log of its own, would
 	// be made by the names.
-	if _, err := e.watch.look(); err != nil {
+	_, err = e.watch.look()
+	if err := e.noticed(err); err != nil {
 		return err
 	}
 	db := sql.OpenDB(e.reading)
@@ -350,28 +349,4 @@ func (e *sqliteEngine) LogBytes() int64 {
 		return 0
 	}
 	return e.writer.log.size.Load()
-}
-
-// abandoned are connections that are never closed.
-var abandoned struct {
-	sync.Mutex
-	readers []reader
-}
-
-// leave ends the last connection of a store whose files are not in their places. The
-// last one that closes brings its log into the database, and removes what has the
-// log's name: here that would be an old log over newer pages, and somebody else's log.
-// So it stays open until the process ends, unless the log is known to be empty; then
-// it is enough that nothing is removed.
-func (e *sqliteEngine) leave(r reader) error {
-	if e.writer != nil && e.writer.saved {
-		err := r.queries.driver.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1)
-		if err == nil {
-			return r.conn.Close()
-		}
-	}
-	abandoned.Lock()
-	defer abandoned.Unlock()
-	abandoned.readers = append(abandoned.readers, r)
-	return nil
 }
