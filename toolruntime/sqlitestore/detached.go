@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"os"
 	"sync"
 
 	"github.com/mattn/go-sqlite3"
@@ -10,9 +11,11 @@ import (
 // inPlace fails when the files are not in their places, or somebody has cut the log
 // short: a commit would go into the hole.
 func (c *committer) inPlace() error {
-	seen, err := c.watch.look()
-	if err == nil && seen.log < c.last.log {
-		err = c.whole()
+	err := c.watch.glance()
+	if err == nil {
+		if log, failed := os.Stat(c.log.path); failed != nil || log.Size() < c.last.log {
+			err = c.whole()
+		}
 	}
 	if err != nil {
 		c.save()
