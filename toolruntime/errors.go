@@ -31,6 +31,10 @@ var (
 	ErrReadOnly   = engine.ErrReadOnly
 	ErrCorrupt    = engine.ErrCorrupt
 	ErrCannotOpen = engine.ErrCannotOpen
+	// ErrDetached: the ledger's file, its -wal or its -shm was removed, moved or
+	// replaced under the open store. The store acknowledges nothing any more: see what
+	// is at the path, close the store and open it again.
+	ErrDetached = engine.ErrDetached
 	// ErrUnavailable: the server cannot be reached; it may be restarting.
 	ErrUnavailable = engine.ErrUnavailable
 )

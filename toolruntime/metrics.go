@@ -24,16 +24,20 @@ type AttemptCount struct {
 }
 
 // Metrics are what a runtime has done since it was made: numbers that only grow,
-// as metric systems want them. They have no series per tenant, key or call, and
+// as metric systems want them, but for LogBytes. They have no series per tenant, key or call, and
 // cost nothing. Those of other processes are theirs; see [Runtime.Stats] for what
 // all of them share.
 type Metrics struct {
 	Attempts []AttemptCount // by tool and outcome
+	// LogBytes is the size of the SQLite ledger's write-ahead log, as of the last look
+	// at it. It stays below 100 MB unless a reader stays for seconds; see the
+	// documentation of package sqlitestore. It is 0 on PostgreSQL.
+	LogBytes int64
 }
 
 // Metrics returns the numbers of this runtime.
 func (rt *Runtime) Metrics() Metrics {
-	var m Metrics
+	m := Metrics{LogBytes: rt.store.engine.LogBytes()}
 	rt.ended.mu.Lock()
 	defer rt.ended.mu.Unlock()
 	for k, n := range rt.ended.counts {

@@ -59,8 +59,8 @@ evidence does not hold together; ask audit.`,
 			name: "backup", needs: []string{"db", "to"},
 			summary: "copy a ledger that is in use into a new file",
 			detail: `Copies one moment of the ledger while others go on writing, audits the copy, and
-only then gives it its name: a single file that any command opens. It overwrites
-nothing. For PostgreSQL use the server's own tools.`,
+only then gives it its name: a single file that any command opens, without the room
+that pruning has left. It overwrites nothing. For PostgreSQL use the server's own tools.`,
 			example: `toolruntime backup --db refunds.sqlite3 --to backups/refunds-2026-07-19.sqlite3`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)
@@ -68,6 +68,19 @@ nothing. For PostgreSQL use the server's own tools.`,
 				f.StringVar(&o.to, "to", "", "new `file`")
 			},
 			run: backup,
+		},
+		{
+			name: "compact", needs: []string{"db"},
+			summary: "give the room back to the disk that pruning has left",
+			detail: `Writes the ledger anew without the room that pruning has left in it; without this
+the file keeps that for what comes. It needs as much room as the ledger will have
+twice more, in the folder for temporary files (SQLITE_TMPDIR) and beside the ledger,
+and keeps every writer out meanwhile: stop the services, or expect calls that fail
+as busy. A backup is compact as well, and disturbs nobody. For PostgreSQL there is
+VACUUM.`,
+			example: `toolruntime compact --db refunds.sqlite3`,
+			flags:   (*options).common,
+			run:     compact,
 		},
 		restoreCommand(),
 		{
@@ -177,6 +190,29 @@ func backup(ctx context.Context, o *options, p *printer) (bool, error) {
 		Audit *toolruntime.AuditReport `json:"audit"`
 	}{gate(true), r}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s  %d operations copied and audited in %v\n", gate(true), r.Counts.Operations, time.Since(start).Round(time.Millisecond))
+	})
+	return true, nil
+}
+
+// A compaction is the size of a file, in bytes, before and after it was written anew.
+type compaction struct {
+	Before int64 `json:"before"`
+	After  int64 `json:"after"`
+}
+
+func compact(ctx context.Context, o *options, p *printer) (bool, error) {
+	if isPostgres(o.db) {
+		return false, &toolresult.InputError{Field: "compact", Rule: "is for files; for PostgreSQL use VACUUM"}
+	}
+	c, err := compactFile(ctx, o.db)
+	if err != nil {
+		return false, err
+	}
+	p.print(struct {
+		Gate scenario.Gate `json:"gate"`
+		compaction
+	}{gate(true), c}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s  %d bytes before, %d after\n", gate(true), c.Before, c.After)
 	})
 	return true, nil
 }

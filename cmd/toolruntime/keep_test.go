@@ -29,6 +29,9 @@ func TestKeep(t *testing.T) {
 	if exit, _, stderr := runCLI(t, "backup", "--db", db, "--to", copied); exit != exitError || !strings.Contains(stderr, "INVALID_VALUE") {
 		t.Errorf("a second backup: exit %d, %s", exit, stderr)
 	}
+	if r := must("compact", "--db", copied); r["after"] != r["before"] || r["after"] == 0.0 {
+		t.Errorf("compact: %v", r) // the backup was compact
+	}
 	// It is the newest, and so it stays.
 	if r := must("prune", "--db", copied, "--older-than", "1h", "--dry-run"); r["pruned"] != 0.0 || r["dry_run"] != true {
 		t.Errorf("%v", r)
@@ -41,6 +44,8 @@ func TestKeep(t *testing.T) {
 		{"prune", "--db", db, "--older-than", "1m"},
 		{"prune", "--db", db, "--older-than", "1h", "--state", "pending"},
 		{"backup", "--db", db},
+		{"compact", "--db", filepath.Join(folder, "missing")},
+		{"compact", "--db", "postgres://localhost/x"},
 		{"backup", "--db", filepath.Join(folder, "missing"), "--to", filepath.Join(folder, "x")},
 		{"backup", "--db", "postgres://localhost/x", "--to", filepath.Join(folder, "x")},
 	} {

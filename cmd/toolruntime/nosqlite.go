@@ -21,4 +21,6 @@ func backupFile(context.Context, string, string, []toolresult.Profile, func(done
 	return nil, errNoSQLite
 }
 
+func compactFile(context.Context, string) (compaction, error) { return compaction{}, errNoSQLite }
+
 func sqliteVersion() string { return "" }

@@ -42,6 +42,11 @@ func backupFile(ctx context.Context, from, to string, profiles []toolresult.Prof
 	return sqlitestore.Backup(ctx, from, to, &sqlitestore.BackupOptions{Profiles: profiles, Progress: progress})
 }
 
+func compactFile(ctx context.Context, path string) (compaction, error) {
+	c, err := sqlitestore.Compact(ctx, path, nil)
+	return compaction(c), err
+}
+
 func sqliteVersion() string {
 	v, _, _ := sqlite3.Version()
 	return v

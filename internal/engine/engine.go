@@ -55,6 +55,10 @@ type Engine interface {
 	// write. ctx interrupts them.
 	Snapshot(ctx context.Context, view func(ctx context.Context, s Snapshot) error) error
 
+	// LogBytes is how large the write-ahead log was at the last look, where it lies
+	// beside the database and its size is ours to watch; 0 otherwise.
+	LogBytes() int64
+
 	// Close ends the engine after the units that are running.
 	Close() error
 }
@@ -127,6 +131,10 @@ var (
 	ErrCorrupt = errors.New("database is corrupt or not a database")
 	// ErrCannotOpen: the database cannot be opened; trying again will not help.
 	ErrCannotOpen = errors.New("database cannot be opened")
+	// ErrDetached: the ledger's file, or one that belongs to it, was removed, moved
+	// or replaced under the open store. Nothing is acknowledged any more; close the
+	// store, see what is at the path, and open it again.
+	ErrDetached = errors.New("the ledger's file, or its write-ahead log, is not in its place any more")
 	// ErrUnavailable: the database server cannot be reached, or ended the
 	// connection; it may be restarting.
 	ErrUnavailable = errors.New("database server is not available")

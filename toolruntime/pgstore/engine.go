@@ -124,10 +124,17 @@ func (e *pgEngine) transact(ctx context.Context, unit engine.UnitWith) error {
 	return e.with(ctx, func(conn *sql.Conn) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.limit)
 		defer cancel()
+		returned := false
+		defer func() {
+			if !returned { // the host's code has ended the goroutine
+				rollback(ctx, conn)
+			}
+		}()
 		tx, err := begin(ctx, conn)
 		if err == nil {
 			err = call(ctx, unit, conn)
 		}
+		returned = true
 		if err == nil {
 			return commit(ctx, conn, tx)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -197,7 +198,8 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// TestPanicAndClose: a panic rolls back; a closed engine says so.
+// TestPanicAndClose: a panic rolls back, and so does the end of the goroutine; a closed
+// engine says so.
 func TestPanicAndClose(t *testing.T) {
 	e, _ := newEngine(t, Options{MaxConns: 1})
 	ctx := context.Background()
@@ -207,6 +209,19 @@ func TestPanicAndClose(t *testing.T) {
 	})
 	if err == nil || hasMetadata(t, e, "panic") {
 		t.Errorf("got %v", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+			_ = putMetadata("goexit")(ctx, q)
+			runtime.Goexit()
+			return nil
+		})
+	}()
+	<-ended
+	if hasMetadata(t, e, "goexit") {
+		t.Error("what ended its goroutine was committed")
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

@@ -214,6 +214,9 @@ func (e *pgEngine) enter() error {
 
 func (e *pgEngine) leave() { e.running.Done() }
 
+// LogBytes implements [engine.Engine]: the log is the server's.
+func (e *pgEngine) LogBytes() int64 { return 0 }
+
 // Close implements [engine.Engine]. It waits for the units that are running.
 func (e *pgEngine) Close() error {
 	e.mu.Lock()

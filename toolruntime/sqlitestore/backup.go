@@ -2,12 +2,14 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -21,19 +23,20 @@ type BackupOptions struct {
 	// Profiles are the provider profiles that the service has registered beside
 	// those of the contract; the audit does not know their calls otherwise.
 	Profiles []toolresult.Profile
-	// Progress is called from time to time with how many pages were copied and
-	// how many there are.
+	// Progress is called from time to time with about how many pages were copied
+	// and how many there are to copy, by the goroutine that has called Backup.
 	Progress func(done, total int64)
 }
 
-// backupPages is how many pages are copied between two looks at the context.
-const backupPages = 2048
+// backupTick is how often a backup says how far it is.
+const backupTick = 100 * time.Millisecond
 
 // Backup copies the ledger in the file from into the new file to, while other
 // processes go on writing: the copy is the ledger of one moment. It is written
 // under another name in to's folder, audited as a whole, flushed to the disk,
 // and only then named; so what has the name is a good backup, one file without a
-// write-ahead log that [Open] opens. A file that exists is never overwritten.
+// write-ahead log that [Open] opens, and without the room that pruning has left. A
+// file that exists is never overwritten.
 //
 // It returns the audit of the copy. One that does not pass is an error that
 // matches toolruntime.ErrContract, and there is no backup. While it copies, the
@@ -42,20 +45,23 @@ func Backup(ctx context.Context, from, to string, opts *BackupOptions) (*toolrun
 	if opts == nil {
 		opts = &BackupOptions{}
 	}
-	report, err := backup(ctx, from, to, opts)
+	source, err := locate(from)
+	var target location
+	if err == nil {
+		target, err = locate(to)
+	}
 	if err != nil {
-		return report, fmt.Errorf("sqlitestore: backup: %w", readOnly(from, err))
+		return nil, fmt.Errorf("sqlitestore: backup: %w", err)
+	}
+	report, err := backup(ctx, source.real, target.name, opts)
+	if err != nil {
+		return report, fmt.Errorf("sqlitestore: backup: %w", readOnly(source.real, err))
 	}
 	return report, nil
 }
 
 func backup(ctx context.Context, from, to string, opts *BackupOptions) (report *toolruntime.AuditReport, err error) {
-	for _, path := range []string{from, to} {
-		if _, err := check(path, nil); err != nil {
-			return nil, err
-		}
-	}
-	if err := backupSource(ctx, from); err != nil {
+	if err := existing(ctx, from, "from"); err != nil {
 		return nil, err
 	}
 	if err := unused(to); err != nil {
@@ -86,10 +92,10 @@ func backup(ctx context.Context, from, to string, opts *BackupOptions) (report *
 	return report, publish(temporary, to)
 }
 
-// backupSource checks that there is a ledger of this version at path.
-func backupSource(ctx context.Context, path string) error {
+// existing checks that there is a ledger of this version at path.
+func existing(ctx context.Context, path, field string) error {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return &toolresult.InputError{Field: "from", Rule: "must be the file of a ledger"}
+		return &toolresult.InputError{Field: field, Rule: "must be the file of a ledger"}
 	}
 	ms, err := migrations()
 	if err != nil {
@@ -115,41 +121,54 @@ func unused(path string) error {
 
 var errBackupExists = &toolresult.InputError{Field: "to", Rule: "must not exist, nor a -wal, -shm or -journal file beside it"}
 
-// copyPages copies the pages of one snapshot.
+// copyPages copies one snapshot into the empty file to.
 func copyPages(ctx context.Context, from, to string, progress func(done, total int64)) (err error) {
-	source, err := connect(readerConnector(from, DefaultBusyTimeout))
+	// Not query_only, by which SQLite would not write the copy either.
+	source, err := connect(newConnector(from, DefaultBusyTimeout, url.Values{"mode": {"ro"}}))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	// An open transaction keeps the snapshot from one step to the next. Without
-	// it the copy would begin again whenever somebody writes.
-	if _, err := source.Exec("BEGIN; SELECT COUNT(*) FROM runtime_metadata", nil); err != nil {
-		return err
-	}
-	// Nobody uses the target yet, and it is flushed when it is whole.
-	target, err := connect(&connector{dsn: dsn(to, url.Values{"_synchronous": {"OFF"}})})
+	pages, err := usedPages(source)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, target.Close()) }()
-	b, err := target.Backup("main", source, "main")
+	done := make(chan error, 1)
+	go func() {
+		_, err := source.ExecContext(ctx, "VACUUM INTO ?", []driver.NamedValue{{Ordinal: 1, Value: to}})
+		done <- err
+	}()
+	tick := time.NewTicker(backupTick)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err == nil && progress != nil {
+				progress(pages, pages)
+			}
+			return err
+		case <-tick.C:
+			if info, err := os.Stat(to); err == nil && progress != nil {
+				progress(min(info.Size()/pageSize, pages), pages)
+			}
+		}
+	}
+}
+
+// pageSize is that of a ledger: SQLite's default.
+const pageSize = 4096
+
+// usedPages is how many pages of a database hold something.
+func usedPages(c *sqlite3.SQLiteConn) (int64, error) {
+	all, err := pragma(c, "page_count")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	for done := false; !done; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if done, err = b.Step(backupPages); err != nil {
-			return err
-		}
-		if progress != nil {
-			progress(int64(b.PageCount()-b.Remaining()), int64(b.PageCount()))
-		}
+	free, err := pragma(c, "freelist_count")
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	return all.(int64) - free.(int64), nil
 }
 
 func connect(c *connector) (*sqlite3.SQLiteConn, error) {

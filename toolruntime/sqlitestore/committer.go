@@ -32,7 +32,11 @@ type committer struct {
 	driver  *sqlite3.SQLiteConn // of conn
 	queries *queries
 	wait    time.Duration // how long another process may hold the database
-	log     *logGuard     // or nil
+	log     *logGuard
+	watch   *watch
+	last    sight // after the last commit
+	tried   bool  // to save what the log has, after it was found gone
+	saved   bool  // and it is saved: the log is empty
 
 	lead  chan struct{} // holds one token: the right to use conn
 	mu    sync.Mutex
@@ -48,8 +52,17 @@ type pending struct {
 	err   error
 }
 
-func newCommitter(conn *sql.Conn, wait time.Duration) (*committer, error) {
-	c := &committer{conn: conn, wait: wait, lead: make(chan struct{}, 1)}
+func (p *pending) answered() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (*committer, error) {
+	c := &committer{conn: conn, wait: wait, lead: make(chan struct{}, 1), watch: w, last: sight{database: w.files[0].info}, log: log}
 	c.lead <- struct{}{}
 	var err error
 	c.driver, err = driverOf(conn)
@@ -88,9 +101,7 @@ func (c *committer) await(ctx context.Context, p *pending) error {
 		case <-p.done:
 			return p.err
 		case <-c.lead:
-			c.run(c.take())
-			c.bound()
-			c.lead <- struct{}{}
+			c.turn()
 		case <-cancelled:
 			if c.withdraw(p) {
 				return ctx.Err()
@@ -98,6 +109,23 @@ func (c *committer) await(ctx context.Context, p *pending) error {
 			cancelled = nil
 		}
 	}
+}
+
+// turn answers the batch whose turn it is, and passes the lead on: whatever happens,
+// and be it that a unit ends the goroutine.
+func (c *committer) turn() {
+	batch := c.take()
+	ended := false
+	defer func() {
+		if !ended {
+			c.rollback()
+			answer(slices.DeleteFunc(batch, (*pending).answered), errGoexit)
+		}
+		c.lead <- struct{}{}
+	}()
+	c.run(batch)
+	c.bound()
+	ended = true
 }
 
 // peek runs queries on the writer's connection, or reports false when it is not
@@ -235,18 +263,38 @@ func (c *committer) runInSavepoint(p *pending) error {
 	return c.exec("RELEASE unit")
 }
 
+// errGoexit says that a unit has ended its goroutine, as testing.T.FailNow does.
+var errGoexit = errors.New("toolruntime: runtime.Goexit in a transaction")
+
 // errTransactionLost says that a statement ended the transaction of its unit.
 var errTransactionLost = errors.New("toolruntime: the database ended the transaction")
 
-// call runs a unit's body; a panic is the unit's own failure, and so is the end
+// call runs a unit's body. One that stands alone has code of the host in it, which
+// may end its goroutine: that is not to be the leader's, who is somebody else.
+func (c *committer) call(p *pending) error {
+	if !p.alone {
+		return c.body(p)
+	}
+	err := errGoexit
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = c.body(p)
+	}()
+	<-done
+	return err
+}
+
+// body runs a unit's body; a panic is the unit's own failure, and so is the end
 // of the transaction, after which each statement would commit by itself.
-func (c *committer) call(p *pending) (err error) {
+func (c *committer) body(p *pending) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
 	err = classify(p.unit(context.WithoutCancel(p.ctx), c.queries, c.conn))
+	c.log.note(err)
 	if err == nil && c.driver.AutoCommit() {
 		err = errTransactionLost
 	}
@@ -257,12 +305,16 @@ func (c *committer) call(p *pending) (err error) {
 // returns those of the batch that still want it. Callers who give up meanwhile
 // are answered and dropped.
 func (c *committer) begin(batch []*pending) ([]*pending, error) {
+	if err := c.inPlace(); err != nil {
+		return batch, err
+	}
 	for begun := time.Now(); ; {
 		batch = dropCancelled(batch)
 		if len(batch) == 0 {
 			return nil, nil
 		}
 		err := classify(c.exec("BEGIN IMMEDIATE"))
+		c.log.note(err)
 		if err == nil || !errors.Is(err, engine.ErrBusy) || time.Since(begun) >= c.wait {
 			return batch, err
 		}
@@ -280,15 +332,22 @@ func dropCancelled(batch []*pending) []*pending {
 	})
 }
 
-// commit makes the transaction durable. When it fails, whether it took is not
-// known to the caller, who may repeat the unit.
+// commit makes the transaction durable, in the file that has the ledger's name. When
+// it fails, whether it took is not known to the caller, who may repeat the unit.
 func (c *committer) commit() error {
 	err := classify(c.exec("COMMIT"))
-	if err == nil {
-		return nil
+	if err != nil {
+		c.log.note(err)
+		c.rollback()
+		return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
 	}
-	c.rollback()
-	return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
+	seen, err := c.watch.look()
+	if err != nil {
+		c.save()
+		return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
+	}
+	c.last = seen
+	return nil
 }
 
 // rollback ends the transaction; an error means that there is none any more.
@@ -316,6 +375,7 @@ func (c *committer) close() error {
 	c.queue = nil
 	c.mu.Unlock()
 	answer(rest, engine.ErrClosed)
+	c.save()
 	// Whoever was about to lead finds an empty queue.
 	c.lead <- struct{}{}
 	return c.conn.Close()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 // their marks: one of them with a foreign key that is checked at the commit.
 func newTestEngine(t *testing.T) *sqliteEngine {
 	t.Helper()
-	e, err := open(context.Background(), filepath.Join(t.TempDir(), "ledger.sqlite3"), DefaultBusyTimeout, false)
+	e, err := openEngine(context.Background(), filepath.Join(t.TempDir(), "ledger.sqlite3"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestWithdraw(t *testing.T) {
 func TestBusy(t *testing.T) {
 	e := newTestEngine(t)
 	e.writer.wait = 150 * time.Millisecond
-	other, err := sql.Open("sqlite3", dsn(e.path, nil))
+	other, err := sql.Open("sqlite3", dsn(e.watch.files[0].name, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,5 +251,53 @@ func TestSettings(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("connection %d (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestGoexit: a unit that ends its goroutine, as testing.T.FailNow does, is rolled
+// back and fails alone; it takes nobody's turn with it, and not the leader's goroutine
+// where the code is the host's.
+func TestGoexit(t *testing.T) {
+	e := newTestEngine(t)
+	exit := func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO marks VALUES ('left', NULL)"); err != nil {
+			return err
+		}
+		goruntime.Goexit()
+		return nil
+	}
+	if err := e.WriteWith(context.Background(), exit); !errors.Is(err, errGoexit) {
+		t.Errorf("the host's: %v", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := e.writer.write(context.Background(), exit, false)
+		t.Errorf("the goroutine went on: %v", err)
+	}()
+	<-ended
+	// Among others, who may not have been asked yet.
+	<-e.writer.lead
+	p := &pending{ctx: context.Background(), unit: exit, done: make(chan struct{})}
+	other := &pending{ctx: context.Background(), done: make(chan struct{}), unit: func(context.Context, dbgen.Querier, dbgen.DBTX) error { return nil }}
+	e.writer.queue = []*pending{p, other}
+	go e.writer.turn()
+	<-p.done
+	<-other.done
+	if p.err == nil || other.err == nil {
+		t.Errorf("%v, %v", p.err, other.err)
+	}
+	err := e.WriteWith(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+		var n int
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM marks").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%d marks, %v", n, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -11,6 +11,13 @@
 // a crash of the process and of the machine, as far as the disk keeps its word.
 // Transactions that wait at the same time share one commit.
 //
+// The files stay in their places while a store is open, and no other code of the
+// process opens them but through SQLite; see [Open]. The write-ahead log beside the
+// ledger stays below 100 MB, unless a reader (an audit, a backup, another program)
+// stays for longer than half of Options.BusyTimeout: leave it 200 MB of room, and
+// look at toolruntime's Metrics.LogBytes or the lines of Options.Logger. [Compact]
+// gives the room back that pruning has left; it and [Backup] need room of their own.
+//
 // The schema is that of db/migrations/sqlite. The goose command runs the same
 // files; [Open] makes them in a new file, and [Migrate] (or Options.Migrate)
 // brings an older one up to date and adopts the database of another

@@ -37,7 +37,10 @@ func classify(err error) error {
 		return err
 	}
 	kind, ok := kinds[e.Code]
-	if !ok {
+	switch {
+	case noRoom(e.SystemErrno):
+		kind = engine.ErrFull
+	case !ok:
 		kind = engine.ErrDatabase
 	}
 	return &engine.Error{Kind: kind, Code: "sqlite " + strconv.Itoa(int(e.ExtendedCode)), Cause: err}
@@ -47,10 +50,11 @@ func classify(err error) error {
 // path, is not repeated.
 func fileError(err error) error {
 	kind := engine.ErrCannotOpen
+	var errno syscall.Errno
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.As(err, &errno) && noRoom(errno):
 		kind = engine.ErrFull
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
 		kind = engine.ErrReadOnly
@@ -58,20 +62,23 @@ func fileError(err error) error {
 	return &engine.Error{Kind: kind, Cause: err}
 }
 
+// noRoom reports whether a system call has failed for want of room: on the disk, of
+// a quota, or of the largest size that a file may have.
+func noRoom(errno syscall.Errno) bool {
+	return errno == syscall.ENOSPC || errno == syscall.EDQUOT || errno == syscall.EFBIG
+}
+
 // readOnly tells a ledger that cannot be written from one that cannot be opened:
 // SQLite says of both that it cannot open a file, when that is the write-ahead
-// log beside the ledger.
+// log beside the ledger. The ledger itself it opens to read.
 func readOnly(path string, err error) error {
 	err = classify(err)
 	if !errors.Is(err, engine.ErrCannotOpen) {
 		return err
 	}
-	f, fileErr := os.OpenFile(path, os.O_RDWR, 0)
+	f, fileErr := os.CreateTemp(filepath.Dir(path), ".probe.*.tmp")
 	if fileErr == nil {
-		_ = f.Close()
-		if f, fileErr = os.CreateTemp(filepath.Dir(path), ".probe.*.tmp"); fileErr == nil {
-			_ = errors.Join(f.Close(), os.Remove(f.Name()))
-		}
+		_ = errors.Join(f.Close(), os.Remove(f.Name()))
 	}
 	if fileErr = fileError(fileErr); errors.Is(fileErr, engine.ErrReadOnly) {
 		return fileErr

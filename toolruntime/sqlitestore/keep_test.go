@@ -1,11 +1,14 @@
 package sqlitestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +39,7 @@ func newKeeper(t *testing.T, folder string) *keeper {
 	k := &keeper{t: t, path: filepath.Join(folder, "ledger.sqlite3"), effects: map[string]int{}}
 	k.now.Store(1_784_419_200)
 	var err error
-	if k.engine, err = open(context.Background(), k.path, DefaultBusyTimeout, false); err != nil {
+	if k.engine, err = openEngine(context.Background(), k.path, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.engine.Close() })
@@ -190,7 +193,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 func TestLogBounded(t *testing.T) {
 	const limit = 6 << 20
 	k := newKeeper(t, t.TempDir())
-	k.engine.writer.log = newLogGuard(k.path, limit)
+	k.engine.writer.log = newLogGuard(k.path, limit, DefaultBusyTimeout, nil)
 	var journal int64
 	if err := k.engine.writer.conn.QueryRowContext(context.Background(), "PRAGMA journal_size_limit").Scan(&journal); err != nil || journal != 64<<20 {
 		t.Errorf("journal_size_limit: %d, %v", journal, err)
@@ -238,6 +241,97 @@ func TestLogBounded(t *testing.T) {
 	}
 	if _, err := os.Stat(k.path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the log after closing: %v", err)
+	}
+}
+
+// TestLogPatience: where the log is much too large, readers are waited for who stay
+// longer than a writer would wait.
+func TestLogPatience(t *testing.T) {
+	k := newKeeper(t, t.TempDir())
+	k.must("one")
+	g := k.engine.writer.log
+	err := k.engine.Snapshot(context.Background(), func(ctx context.Context, s engine.Snapshot) error {
+		if _, err := s.CountRows(ctx); err != nil {
+			return err
+		}
+		k.must("two") // which the reader does not see
+		g.next, g.patient, g.turns = 0, 1<<40, guardTurns
+		<-k.engine.writer.lead
+		k.engine.writer.bound()
+		if g.size.Load() == 0 {
+			t.Error("the log was begun anew under a reader")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading, leave := make(chan struct{}), make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		err := k.engine.Snapshot(context.Background(), func(ctx context.Context, s engine.Snapshot) error {
+			_, err := s.CountRows(ctx)
+			close(reading)
+			<-leave
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-reading
+	k.engine.writer.lead <- struct{}{}
+	k.must("three")
+	<-k.engine.writer.lead
+	time.AfterFunc(4*g.brief, func() { close(leave) })
+	g.next, g.patient, g.turns = 0, 0, guardTurns
+	k.engine.writer.bound()
+	if g.size.Load() != 0 {
+		t.Errorf("%d bytes after waiting for %v", g.size.Load(), g.patience)
+	}
+	k.engine.writer.lead <- struct{}{}
+	reader.Wait()
+	k.wantAudit(k.rt)
+}
+
+// TestLogTold: a log that a reader keeps from being begun anew is the operator's to
+// see, in the log and in a number, and so is its end.
+func TestLogTold(t *testing.T) {
+	const limit = 1 << 20
+	var out bytes.Buffer
+	k := newKeeper(t, t.TempDir())
+	k.engine.writer.log = newLogGuard(k.path, limit, 20*time.Millisecond, slog.New(slog.NewTextHandler(&out, nil)))
+	fill := func(name string) {
+		for i := range 60 { // some 5 MB
+			k.must(fmt.Sprint(name, i))
+		}
+	}
+	fill("before-")
+	if out.Len() != 0 {
+		t.Errorf("without a reader:\n%s", &out)
+	}
+	err := k.engine.Snapshot(context.Background(), func(ctx context.Context, s engine.Snapshot) error {
+		if _, err := s.CountRows(ctx); err != nil {
+			return err
+		}
+		fill("under-")
+		return nil
+	})
+	if n := strings.Count(out.String(), "level=WARN"); err != nil || n == 0 || n > 3 {
+		t.Errorf("%v, told %d times:\n%s", err, n, &out)
+	}
+	if n := k.rt.Metrics().LogBytes; n < 3*limit {
+		t.Errorf("LogBytes: %d", n)
+	}
+	out.Reset()
+	for i := 0; i < 20 && !strings.Contains(out.String(), "level=INFO"); i++ {
+		fill(fmt.Sprint("after-", i, "-"))
+	}
+	if n := k.rt.Metrics().LogBytes; n > 2*limit || !strings.Contains(out.String(), "begun anew") {
+		t.Errorf("LogBytes: %d, told:\n%s", n, &out)
+	}
+	if strings.Contains(out.String(), k.path) {
+		t.Errorf("it names the path:\n%s", &out)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -35,13 +36,17 @@ type Migration struct {
 // finished, and two that migrate at once wait for each other. A newer ledger,
 // or a database that is none, is refused with its bytes untouched.
 func Migrate(ctx context.Context, path string, opts *Options) (Migration, error) {
-	wait, err := check(path, opts)
+	wait, err := opts.wait()
+	var at location
+	if err == nil {
+		at, err = locate(path)
+	}
 	if err != nil {
 		return Migration{}, fmt.Errorf("sqlitestore: migrate: %w", err)
 	}
-	m, err := migrate(ctx, path, wait)
+	m, err := migrate(ctx, at.real, wait)
 	if err != nil {
-		return Migration{}, fmt.Errorf("sqlitestore: migrate: %w", readOnly(path, err))
+		return Migration{}, fmt.Errorf("sqlitestore: migrate: %w", readOnly(at.real, err))
 	}
 	return m, nil
 }
@@ -177,9 +182,6 @@ func migrate(ctx context.Context, path string, wait time.Duration) (m Migration,
 	if state.refuse != "" {
 		return m, &engine.SchemaError{Found: state.name, Hint: state.refuse}
 	}
-	if err := create(path); err != nil {
-		return m, err
-	}
 	conn, done, err := exclusive(ctx, path, wait)
 	if err != nil {
 		return m, err
@@ -252,22 +254,22 @@ SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM goose_db_version);`
 	return err
 }
 
-// create makes the file, readable by its owner alone: a ledger holds the
-// arguments and results of every call.
-func create(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return fileError(err)
-	}
-	return f.Close()
-}
-
-// exclusive opens the file for a migration. Turning on the write-ahead log does
-// not wait for other processes by itself, so that is repeated up to the limit.
+// exclusive opens the file for a migration, and makes it if there is none: SQLite
+// does, readable by its owner alone as the model is, because a ledger holds the
+// arguments and results of every call. Turning on the write-ahead log does not wait
+// for other processes by itself, so that is repeated up to the limit.
 func exclusive(ctx context.Context, path string, wait time.Duration) (*sql.Conn, func() error, error) {
+	model, err := os.CreateTemp(filepath.Dir(path), ".new.*.tmp")
+	if err != nil {
+		return nil, nil, fileError(err)
+	}
+	defer os.Remove(model.Name())
+	if err := model.Close(); err != nil {
+		return nil, nil, fileError(err)
+	}
 	limit, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	pool := sql.OpenDB(writerConnector(path, wait))
+	pool := sql.OpenDB(newConnector(path, wait, url.Values{"_journal_mode": {"WAL"}, "_cache_size": {"-65536"}, "modeof": {model.Name()}}))
 	for {
 		conn, err := pool.Conn(ctx)
 		if err == nil {

@@ -3,19 +3,14 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net/url"
+	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/mattn/go-sqlite3"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -43,56 +38,71 @@ type Options struct {
 	// then sees the file as it is and changes nothing. Every write fails with
 	// ErrReadOnly.
 	ReadOnly bool
+	// Logger gets what no caller can be told: that the write-ahead log grows beyond
+	// its bound, because a reader stays; nil means none.
+	Logger *slog.Logger
 }
 
 // Open opens the ledger in the file at path, and makes it when there is none in
 // an existing folder. A ledger in memory is refused: it would not survive what
 // it is there to survive.
 //
-// Many processes may open the same file. The returned store is safe for
-// concurrent use; close it to checkpoint the write-ahead log.
+// Many processes may open the same file, by whatever path: links and ".." mean what
+// they mean to the operating system. A file with several names of its own (hard
+// links) is refused. The returned store is safe for concurrent use; close it to
+// checkpoint the write-ahead log.
+//
+// The file, its -wal and its -shm stay in their places while the store is open. Where
+// one was removed, moved or replaced, the store acknowledges nothing any more: every
+// call fails with an error that matches toolruntime.ErrDetached. Close it, see what is
+// at the path, and open it again, in a new process if that is refused. A write finds that out before it is acknowledged, a read within
+// 10 ms. No other code of the process may open or close these files past SQLite: on
+// POSIX systems that takes away the locks that keep other programs from removing the
+// write-ahead log.
 func Open(ctx context.Context, path string, opts *Options) (*toolruntime.Store, error) {
-	wait, err := check(path, opts)
+	e, err := openEngine(ctx, path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("sqlitestore: open: %w", err)
-	}
-	var e *sqliteEngine
-	if opts != nil && opts.ReadOnly {
-		e, err = openReadOnly(ctx, path, wait)
-	} else {
-		e, err = open(ctx, path, wait, opts != nil && opts.Migrate)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("sqlitestore: open: %w", readOnly(path, err))
 	}
 	return toolruntime.NewStore(e), nil
 }
 
-func check(path string, opts *Options) (time.Duration, error) {
-	wait := DefaultBusyTimeout
-	if opts != nil && opts.BusyTimeout != 0 {
-		wait = opts.BusyTimeout
+func openEngine(ctx context.Context, path string, opts *Options) (*sqliteEngine, error) {
+	if opts == nil {
+		opts = &Options{}
 	}
-	if wait < time.Millisecond {
+	wait, err := opts.wait()
+	if err != nil {
+		return nil, err
+	}
+	at, err := locate(path)
+	if err != nil {
+		return nil, err
+	}
+	var e *sqliteEngine
+	if opts.ReadOnly {
+		e, err = openReadOnly(ctx, at, wait)
+	} else {
+		e, err = open(ctx, at, wait, opts)
+	}
+	return e, readOnly(at.real, err)
+}
+
+// wait is how long to wait for another process.
+func (o *Options) wait() (time.Duration, error) {
+	switch {
+	case o == nil || o.BusyTimeout == 0:
+		return DefaultBusyTimeout, nil
+	case o.BusyTimeout < time.Millisecond:
 		return 0, &toolresult.InputError{Field: "busy timeout", Rule: "must be at least 1 ms"}
 	}
-	switch {
-	case path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:"):
-		return 0, &toolresult.InputError{Field: "database", Rule: "must be the path of a file, not a database in memory or a URI"}
-	case strings.ContainsRune(path, 0):
-		return 0, &toolresult.InputError{Field: "database", Rule: "must not contain a zero byte"}
-	}
-	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) {
-		return 0, &toolresult.InputError{Field: "database", Rule: "must be in a folder that exists"}
-	}
-	return wait, nil
+	return o.BusyTimeout, nil
 }
 
 // sqliteEngine runs the store's units on one SQLite file: writes on one
 // connection behind the committer, reads on a few others beside it.
 type sqliteEngine struct {
-	path    string
-	wait    time.Duration
+	watch   *watch
 	writeDB *sql.DB
 	readDB  *sql.DB
 	writer  *committer // nil when read-only
@@ -112,48 +122,62 @@ type reader struct {
 	queries *queries
 }
 
-func open(ctx context.Context, path string, wait time.Duration, allowed bool) (_ *sqliteEngine, err error) {
-	if err := prepare(ctx, path, wait, allowed); err != nil {
+func open(ctx context.Context, at location, wait time.Duration, opts *Options) (_ *sqliteEngine, err error) {
+	if err := prepare(ctx, at.real, wait, opts.Migrate); err != nil {
 		return nil, err
 	}
-	e := &sqliteEngine{path: path, wait: wait, reading: readerConnector(path, wait)}
+	e := &sqliteEngine{reading: readerConnector(at.real, wait)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	e.writeDB = sql.OpenDB(writerConnector(path, min(wait, writerPoll)))
-	conn, err := e.writeDB.Conn(ctx)
+	before, err := os.Stat(at.real)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	e.writeDB = sql.OpenDB(writerConnector(at.real, min(wait, writerPoll)))
+	conn, err := connected(ctx, e.writeDB)
 	if err != nil {
 		return nil, err
 	}
-	if e.writer, err = newCommitter(conn, wait); err != nil {
+	if e.watch, err = newWatch(at, before, false); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if e.writer, err = newCommitter(conn, wait, e.watch, newLogGuard(at.real, logLimit, wait, opts.Logger)); err != nil {
 		return nil, err
 	}
-	e.writer.log = newLogGuard(path, logLimit)
 	return e, e.openReaders(ctx)
 }
 
 // openReadOnly opens a ledger of this version without being able to change it.
-func openReadOnly(ctx context.Context, path string, wait time.Duration) (_ *sqliteEngine, err error) {
+func openReadOnly(ctx context.Context, at location, wait time.Duration) (_ *sqliteEngine, err error) {
 	ms, err := migrations()
 	if err != nil {
 		return nil, err
 	}
-	state, err := peek(ctx, path, wait, ms)
+	state, err := peek(ctx, at.real, wait, ms)
 	if err != nil {
 		return nil, err
 	}
 	if err := state.refusal(ms, "run `toolruntime migrate`"); err != nil {
 		return nil, err
 	}
-	e := &sqliteEngine{path: path, wait: wait, reading: readOnlyConnector(path, wait)}
+	e := &sqliteEngine{reading: readOnlyConnector(at.real, wait)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	return e, e.openReaders(ctx)
+	before, err := os.Stat(at.real)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	if err := e.openReaders(ctx); err != nil {
+		return nil, err
+	}
+	e.watch, err = newWatch(at, before, true)
+	return e, err
 }
 
 // So many KiB the readers share out for the pages that they keep, as long as each
@@ -169,7 +193,7 @@ func (e *sqliteEngine) openReaders(ctx context.Context) error {
 	n := max(4, runtime.GOMAXPROCS(0))
 	e.readers = make(chan reader, n)
 	for range n {
-		conn, err := e.readDB.Conn(ctx)
+		conn, err := connected(ctx, e.readDB)
 		if err != nil {
 			return err
 		}
@@ -183,7 +207,11 @@ func (e *sqliteEngine) openReaders(ctx context.Context) error {
 		e.readers <- reader{conn, newQueries(conn, d)}
 		e.opened++
 	}
-	return nil
+	if e.watch == nil {
+		return nil
+	}
+	_, err := e.watch.look()
+	return err
 }
 
 // Write implements [engine.Engine].
@@ -215,6 +243,9 @@ func (e *sqliteEngine) Read(ctx context.Context, unit engine.Unit) error {
 			return engine.ErrClosed
 		}
 		defer func() { e.readers <- r }()
+		if err := e.noticed(e.watch.glance()); err != nil {
+			return err
+		}
 		return classify(unit(context.WithoutCancel(ctx), r.queries))
 	case <-ctx.Done():
 		return ctx.Err()
@@ -239,6 +270,9 @@ func (e *sqliteEngine) Peek(ctx context.Context, unit engine.Unit) error {
 	if e.writer == nil {
 		return e.Read(ctx, unit)
 	}
+	if err := e.noticed(e.watch.glance()); err != nil {
+		return err
+	}
 	if done, err := e.writer.peek(ctx, unit); done {
 		return err
 	}
@@ -251,6 +285,12 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, 
 	if e.shut.Load() {
 		return engine.ErrClosed
 	}
+	// A connection to another file than the store's, or to a log of its own, would
+	// be made by the names.
+	_, err = e.watch.look()
+	if err := e.noticed(err); err != nil {
+		return err
+	}
 	db := sql.OpenDB(e.reading)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
@@ -258,6 +298,9 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, 
 		return classify(err)
 	}
 	defer conn.Close()
+	if _, err := e.watch.look(); err != nil {
+		return err
+	}
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return classify(err)
 	}
@@ -272,12 +315,19 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, 
 func (e *sqliteEngine) Close() error {
 	e.closing.Do(func() {
 		e.shut.Store(true)
+		if e.watch != nil {
+			_, _ = e.watch.look()
+		}
 		var errs []error
 		if e.writer != nil {
 			errs = append(errs, e.writer.close())
 		}
-		for range e.opened {
+		for i := range e.opened {
 			r := <-e.readers
+			if i == e.opened-1 && e.watch != nil && e.watch.detached.Load() {
+				errs = append(errs, e.leave(r))
+				continue
+			}
 			errs = append(errs, r.conn.Close())
 		}
 		if e.readers != nil {
@@ -293,91 +343,10 @@ func (e *sqliteEngine) Close() error {
 	return e.closed
 }
 
-// The settings of every connection. Those that the DSN cannot carry are set, and
-// the ones that durability rests on are read back, as the connection opens: a
-// driver that ignored one would otherwise lose acknowledged commits in silence.
-//
-// A checkpoint comes every 8,000 pages (32 MB) of the log instead of every 1,000:
-// keys are random, so each commit changes pages all over the file, and the more
-// commits a checkpoint gathers, the fewer times each page is written.
-const settings = `
-PRAGMA trusted_schema = OFF;
-PRAGMA cell_size_check = ON;
-PRAGMA wal_autocheckpoint = 8000;
-PRAGMA journal_size_limit = 67108864;`
-
-type connector struct {
-	driver sqlite3.SQLiteDriver
-	dsn    string
-}
-
-func (c *connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c *connector) Driver() driver.Driver                        { return &c.driver }
-
-func writerConnector(path string, wait time.Duration) *connector {
-	return newConnector(path, wait, url.Values{"_journal_mode": {"WAL"}, "_cache_size": {"-65536"}})
-}
-
-// readerConnector is for connections that belong to one goroutine at a time, so they
-// need no mutex. The writer's is lent to the statements of a host, which may leave
-// something open.
-func readerConnector(path string, wait time.Duration) *connector {
-	return newConnector(path, wait, url.Values{"_query_only": {"on"}, "_cache_size": {"-16384"}, "_mutex": {"no"}})
-}
-
-// readOnlyConnector takes the file as it is.
-func readOnlyConnector(path string, wait time.Duration) *connector {
-	c := newConnector(path, wait, url.Values{"mode": {"ro"}, "_query_only": {"on"}, "_cache_size": {"-16384"}, "_mutex": {"no"}})
-	c.driver.ConnectHook = func(c *sqlite3.SQLiteConn) error {
-		_, err := c.Exec(settings, nil)
-		return err
+// LogBytes implements [engine.Engine].
+func (e *sqliteEngine) LogBytes() int64 {
+	if e.writer == nil {
+		return 0
 	}
-	return c
-}
-
-func newConnector(path string, wait time.Duration, v url.Values) *connector {
-	v.Set("_synchronous", "FULL")
-	v.Set("_foreign_keys", "on")
-	v.Set("_busy_timeout", fmt.Sprint(wait.Milliseconds()))
-	v.Set("_stmt_cache_size", "128")
-	return &connector{
-		driver: sqlite3.SQLiteDriver{ConnectHook: verify},
-		dsn:    dsn(path, v),
-	}
-}
-
-func dsn(path string, v url.Values) string {
-	return "file:" + (&url.URL{Path: filepath.Clean(path)}).EscapedPath() + "?" + v.Encode()
-}
-
-func verify(c *sqlite3.SQLiteConn) error {
-	if _, err := c.Exec(settings, nil); err != nil {
-		return err
-	}
-	for _, want := range []struct {
-		pragma string
-		value  any
-	}{{"synchronous", int64(2)}, {"foreign_keys", int64(1)}, {"journal_mode", "wal"}} {
-		got, err := pragma(c, want.pragma)
-		if err != nil {
-			return err
-		}
-		if got != want.value {
-			return fmt.Errorf("sqlitestore: PRAGMA %s is %v and must be %v", want.pragma, got, want.value)
-		}
-	}
-	return nil
-}
-
-func pragma(c *sqlite3.SQLiteConn, name string) (any, error) {
-	rows, err := c.Query("PRAGMA "+name, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	row := make([]driver.Value, 1)
-	if err := rows.Next(row); err != nil {
-		return nil, err
-	}
-	return row[0], nil
+	return e.writer.log.size.Load()
 }
