@@ -113,7 +113,7 @@ against what the file expects. It touches no ledger.`,
 			detail: `Makes the schema in a new file, brings an older ledger up to date, or adopts a
 persistent-tool-runtime-v3 database, in one transaction: all or nothing. A newer
 ledger is refused untouched. With a postgres:// URL it does the same to the
-schema that the URL's search_path names, or to the server's default one.`,
+schema of the search_path in which a ledger stands, or else to its first.`,
 			example: `toolruntime migrate --db refunds.sqlite3
   toolruntime migrate --db 'postgres://service@db.internal/tools?sslmode=verify-full'`,
 			flags: (*options).common,
