@@ -55,6 +55,9 @@ type Engine interface {
 	// write. ctx interrupts them.
 	Snapshot(ctx context.Context, view func(ctx context.Context, s Snapshot) error) error
 
+	// Limits says what the database cannot hold.
+	Limits() Limits
+
 	// Close ends the engine after the units that are running.
 	Close() error
 }
@@ -88,6 +91,13 @@ type Commitment struct {
 	Attempt                  dbgen.Attempt
 	Observed                 dbgen.DownstreamReceipt
 	Accepted                 dbgen.LocalReceipt
+}
+
+// Limits are what a database cannot hold although the contract allows it. The zero
+// value has none.
+type Limits struct {
+	NoZero   bool // texts with U+0000
+	KeyBytes int  // how long the texts of a unique key may be together; 0: as long as they are
 }
 
 // A Snapshot is one state of the database.

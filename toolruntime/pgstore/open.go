@@ -250,6 +250,11 @@ func (e *pgEngine) enter() error {
 
 func (e *pgEngine) leave() { e.running.Done() }
 
+// Limits implements [engine.Engine]. PostgreSQL has no zero byte in a text, and a page
+// of an index holds three entries: 2704 bytes each, with up to 57 for the heads of six
+// columns.
+func (e *pgEngine) Limits() engine.Limits { return engine.Limits{NoZero: true, KeyBytes: 2640} }
+
 // Close implements [engine.Engine]. It waits for the units that are running.
 func (e *pgEngine) Close() error {
 	e.mu.Lock()

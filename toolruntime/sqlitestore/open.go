@@ -381,3 +381,6 @@ func pragma(c *sqlite3.SQLiteConn, name string) (any, error) {
 	}
 	return row[0], nil
 }
+
+// Limits implements [engine.Engine]. SQLite holds whatever the contract allows.
+func (e *sqliteEngine) Limits() engine.Limits { return engine.Limits{} }
