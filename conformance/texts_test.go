@@ -57,7 +57,7 @@ func TestTextsAtTheEdge(t *testing.T) {
 			v.subject = letters(most - 1600 - 1020 + 1)
 		}), "principal.tenant_id, principal.subject_id, name and idempotency_key"},
 		{"the longest owner of receipts", short(func(v *texts) { v.tenant, v.tool = ideographs(200), ideographs(204) }), ""},
-		{"an owner of receipts that is too long", short(func(v *texts) { v.tenant, v.tool = ideographs(200), ideographs(204) + "x" }),
+		{"an owner of receipts that is too long", short(func(v *texts) { v.tenant, v.tool = ideographs(200), ideographs(204)+"x" }),
 			"principal.tenant_id and name"},
 		{"the longest call", short(func(v *texts) {
 			v.tenant, v.call, v.response = ideographs(140), ideographs(255), ideographs(254)
