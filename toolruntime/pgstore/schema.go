@@ -120,9 +120,10 @@ func quoted(names []string) string {
 }
 
 // intruders are who else may put something where the ledger's statements look for
-// what they name, each with what to do about it: whoever may create in the schema, or
-// owns one of its tables, and is neither the schema's owner nor a superuser, nor the
-// role that is connected. $1 is the schema.
+// what they name, each with what to do about it: whoever may create in the schema, and
+// is neither its owner, nor that of the ledger's tables, nor a superuser, nor the role
+// that is connected; and whoever owns those tables, and is none of the others. $1 is
+// the schema, $2 the tables.
 const intruders = `
 SELECT pg_catalog.concat('lets ', COALESCE(pg_catalog.quote_ident(r.rolname), 'everybody'), ' create in it'),
 	pg_catalog.concat('REVOKE CREATE ON SCHEMA ', pg_catalog.quote_ident(n.nspname), ' FROM ', COALESCE(pg_catalog.quote_ident(r.rolname), 'PUBLIC'))
@@ -131,6 +132,7 @@ CROSS JOIN LATERAL pg_catalog.aclexplode(COALESCE(n.nspacl, pg_catalog.acldefaul
 LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
 WHERE n.nspname = CAST($1 AS pg_catalog.name) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
 	AND NOT COALESCE(r.rolsuper OR r.rolname = current_user, false)
+	AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relname = 'operations' AND c.relowner = a.grantee)
 UNION ALL
 SELECT DISTINCT pg_catalog.concat('has tables of ', pg_catalog.quote_ident(r.rolname), ' in it'),
 	pg_catalog.concat('ALTER SCHEMA ', pg_catalog.quote_ident(n.nspname), ' OWNER TO ', pg_catalog.quote_ident(r.rolname), ', if that is who is to own the ledger')

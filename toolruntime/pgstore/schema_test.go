@@ -122,6 +122,15 @@ func TestOpenToOthers(t *testing.T) {
 	}
 }
 
+// TestOwnerMayCreate: who owns the tables may create beside them, as the role must that
+// migrates in a schema of somebody else, and an administrator may look at the ledger.
+func TestOwnerMayCreate(t *testing.T) {
+	h := newHousehold(t)
+	h.do(h.root, "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "GRANT CREATE ON SCHEMA public TO service")
+	h.serve(h.service, "a")
+	h.serve(h.admin, "b")
+}
+
 // TestWhereItStands: a ledger is found where it stands, and none is made beside it.
 func TestWhereItStands(t *testing.T) {
 	ctx := context.Background()
