@@ -60,6 +60,9 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseS
 	if err := toolresult.CheckWorkerID(workerID); err != nil {
 		return claim{}, err
 	}
+	if err := rt.store.holds("worker_id", workerID); err != nil {
+		return claim{}, err
+	}
 	now := rt.now()
 	if err := toolresult.CheckLease(now, leaseSeconds); err != nil {
 		return claim{}, err
@@ -264,7 +267,7 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 	case strings.ContainsRune(e.ReceiptID+e.RequestID+e.ResourceRevision, 0):
 		return "the receipt holds a zero byte" // which no text of PostgreSQL can
 	case len(e.ReceiptID) > maxReceiptID || len(e.RequestID) > maxReceiptID:
-		return "an id of the receipt is longer than 1024 bytes" // and too long for an index of PostgreSQL
+		return "an id of the receipt is longer than 1024 bytes" // for which fits has made room
 	}
 	if ps := a.tool.spec.CheckOutput(a.bound, e); len(ps) > 0 {
 		return ps[0].String()

@@ -48,7 +48,7 @@ const maxReason = 1000
 // does it. Repeating a resolution changes nothing; a different one is refused
 // with [ErrNotInReview].
 func (rt *Runtime) Resolve(ctx context.Context, v Resolution) error {
-	if err := v.check(); err != nil {
+	if err := v.check(rt.store); err != nil {
 		return err
 	}
 	rec, err := rt.store.byRef(ctx, v.StatusRef, anybodys)
@@ -73,7 +73,7 @@ func (rt *Runtime) Resolve(ctx context.Context, v Resolution) error {
 	return nil
 }
 
-func (v Resolution) check() error {
+func (v Resolution) check(s *Store) error {
 	switch v.Decision {
 	case ConfirmedDone, ConfirmedNotDone, TryAgain, Abandoned:
 	default:
@@ -85,14 +85,17 @@ func (v Resolution) check() error {
 	if (v.Receipt != nil) != (v.Decision == ConfirmedDone) {
 		return &toolresult.InputError{Field: "receipt", Rule: "goes with confirmed_done, and with nothing else"}
 	}
-	return checkActor(v.Actor, v.Reason)
+	return s.checkActor(v.Actor, v.Reason)
 }
 
-func checkActor(actor, reason string) error {
+func (s *Store) checkActor(actor, reason string) error {
 	if err := toolresult.CheckIdentifier("actor", actor); err != nil {
 		return err
 	}
-	return toolresult.CheckText("reason", reason, maxReason)
+	if err := toolresult.CheckText("reason", reason, maxReason); err != nil {
+		return err
+	}
+	return s.holds("actor", actor, "reason", reason)
 }
 
 // confirmed turns a person's receipt into evidence, under the same contract as a
@@ -147,7 +150,7 @@ type RedriveOptions struct {
 // unknown must be resolved first. Key, operation and history stay. It returns the
 // operations that were redriven.
 func (rt *Runtime) Redrive(ctx context.Context, o RedriveOptions) ([]string, error) {
-	if err := checkActor(o.Actor, o.Reason); err != nil {
+	if err := rt.store.checkActor(o.Actor, o.Reason); err != nil {
 		return nil, err
 	}
 	o.Limit, o.Stagger = or(o.Limit, 100), or(o.Stagger, time.Second)
@@ -193,7 +196,10 @@ func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error 
 	if err := toolresult.CheckIdentifier("tool", tool); err != nil {
 		return err
 	}
-	if err := checkActor(actor, reason); err != nil {
+	if err := rt.store.checkActor(actor, reason); err != nil {
+		return err
+	}
+	if err := rt.store.holds("tool", tool); err != nil {
 		return err
 	}
 	return rt.store.pause(ctx, tool, actor, reason, rt.now())
@@ -202,6 +208,9 @@ func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error 
 // Resume gives a paused tool back to the workers.
 func (rt *Runtime) Resume(ctx context.Context, tool string) error {
 	if err := toolresult.CheckIdentifier("tool", tool); err != nil {
+		return err
+	}
+	if err := rt.store.holds("tool", tool); err != nil {
 		return err
 	}
 	err := rt.store.resume(ctx, tool)

@@ -135,6 +135,9 @@ func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolres
 		TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
 		Provider: c.Provider, APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID,
 	}
+	if err := s.holdsScope(&key); err != nil {
+		return l, err
+	}
 	var fingerprint string
 	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		l = lookup{}

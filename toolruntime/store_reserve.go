@@ -49,6 +49,9 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 	if v.admission != nil {
 		o = newOperation(v)
 	}
+	if err := s.holdsCall(v, &o); err != nil {
+		return nil, err
+	}
 	tried, stored, doubt := s.reserveAtOnce(ctx, v, o, binding)
 	if stored {
 		return tried, nil
@@ -72,6 +75,9 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 // bindCall binds a call identity in a transaction of its own: it stays, whatever
 // the answer to the call is.
 func (s *Store) bindCall(ctx context.Context, v reservation) error {
+	if err := s.holdsCall(v, nil); err != nil {
+		return err
+	}
 	binding := bindingOf(v)
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		return bindCall(ctx, q, binding)

@@ -45,6 +45,9 @@ type worker struct {
 // work on one ledger.
 func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 	o, err := opts.complete()
+	if err == nil {
+		err = rt.store.holds("worker_id", o.WorkerID)
+	}
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ func keeping() []command {
 			summary: "bring a ledger up to date, or adopt one of another implementation",
 			detail: `Makes the schema in a new file, brings an older ledger up to date, or adopts a
 persistent-tool-runtime-v3 database, in one transaction: all or nothing. A newer
-ledger is refused untouched. In PostgreSQL it does the same to the schema that the
-address names, or to the server's default one.`,
+ledger is refused untouched. In PostgreSQL it does the same to the schema of the
+search_path in which a ledger stands, or else to its first.`,
 			example: `toolruntime migrate --db refunds.sqlite3
   toolruntime migrate --db 'postgres://service@db.internal/tools?sslmode=verify-full'`,
 			flags: (*options).common,

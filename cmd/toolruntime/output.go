@@ -14,6 +14,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/pgstore"
 )
 
 // A printer writes a command's one result: JSON for programs, lines for people.
@@ -142,6 +143,7 @@ func describe(err error) (code, message string) {
 	var io *fixtureIOError
 	var cannot *scenario.CannotRunError
 	var database *engine.Error
+	var session *pgstore.SessionError
 	switch {
 	case errors.As(err, &io):
 		return "FIXTURE_IO_ERROR", io.Error()
@@ -153,6 +155,8 @@ func describe(err error) (code, message string) {
 		return "INVALID_VALUE", "status-ref: the operation is not in review, or was resolved otherwise; `toolruntime show` says how it stands"
 	case errors.Is(err, toolruntime.ErrContract):
 		return "PERSISTENCE_CONTRACT_ERROR", err.Error()
+	case errors.As(err, &session):
+		return "POSTGRESQL_ERROR", session.Error()
 	case errors.As(err, &database) && strings.HasPrefix(database.Code, "postgres"):
 		return "POSTGRESQL_ERROR", databaseMessage(err)
 	case errors.Is(err, toolruntime.ErrDatabase):

@@ -59,6 +59,9 @@ type Engine interface {
 	// beside the database and its size is ours to watch; 0 otherwise.
 	LogBytes() int64
 
+	// Limits says what the database cannot hold.
+	Limits() Limits
+
 	// Close ends the engine after the units that are running.
 	Close() error
 }
@@ -92,6 +95,13 @@ type Commitment struct {
 	Attempt                  dbgen.Attempt
 	Observed                 dbgen.DownstreamReceipt
 	Accepted                 dbgen.LocalReceipt
+}
+
+// Limits are what a database cannot hold although the contract allows it. The zero
+// value has none.
+type Limits struct {
+	NoZero   bool // texts with U+0000
+	KeyBytes int  // how long the texts of a unique key may be together; 0: as long as they are
 }
 
 // A Snapshot is one state of the database.

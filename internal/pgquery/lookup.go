@@ -46,9 +46,13 @@ type Known struct {
 }
 
 // LookupOnce reads what Lookup and LookupFree read, into known.
-func LookupOnce(arg dbgen.LookupParams, known *Known) Statement {
+func LookupOnce(path string, arg dbgen.LookupParams, known *Known) Statement {
 	s := recorded(func(ctx context.Context, q *postgres.Queries) error {
-		return q.LookupOnce(ctx, postgres.LookupOnceParams(arg))
+		return q.LookupOnce(ctx, postgres.LookupOnceParams{
+			TenantID: arg.TenantID, SubjectID: arg.SubjectID, Provider: arg.Provider, APIFamily: arg.APIFamily,
+			ResponseID: arg.ResponseID, CallID: arg.CallID, ToolName: arg.ToolName, IdempotencyKey: arg.IdempotencyKey,
+			SearchPath: path,
+		})
 	})
 	s.read = func(rows pgx.Rows) error {
 		if !rows.Next() {

@@ -9,10 +9,12 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
 
+// Each statement here is for sessions with the search_path that it is given.
+
 // NextOperationKeys takes keys for operations.
-func NextOperationKeys(keys []int64) Statement {
+func NextOperationKeys(path string, keys []int64) Statement {
 	q := recorded(func(ctx context.Context, q *postgres.Queries) error {
-		return q.NextOperationKeys(ctx, int64(len(keys)))
+		return q.NextOperationKeys(ctx, postgres.NextOperationKeysParams{Keys: int64(len(keys)), SearchPath: path})
 	})
 	q.read = func(rows pgx.Rows) error {
 		for i := range keys {
@@ -29,9 +31,10 @@ func NextOperationKeys(keys []int64) Statement {
 }
 
 // Reserve stores a reservation, and then calls stored with the key for the next.
-func Reserve(r engine.Reservation, stored func(next int64)) Statement {
+func Reserve(path string, r engine.Reservation, stored func(next int64)) Statement {
 	o, e, b := &r.Operation, &r.Event, &r.Binding
 	arg := postgres.ReserveParams{
+		SearchPath:  path,
 		OperationPK: o.OperationPK,
 		TenantID:    o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
 		RequestSha256: o.RequestSha256, ArgumentsJSON: o.ArgumentsJSON,
@@ -59,10 +62,11 @@ func Reserve(r engine.Reservation, stored func(next int64)) Statement {
 }
 
 // Commit stores a commitment, and then calls stored.
-func Commit(c engine.Commitment, stored func(pk int64)) Statement {
+func Commit(path string, c engine.Commitment, stored func(pk int64)) Statement {
 	from, o, fromEvent, e := &c.FromOperation, &c.Operation, &c.FromEvent, &c.Event
 	a, d, l := &c.Attempt, &c.Observed, &c.Accepted
 	arg := postgres.CommitParams{
+		SearchPath:  path,
 		OperationPK: from.OperationPK, FromDigest: from.RowDigest, FromState: from.State,
 		FromUpdatedAt: from.UpdatedAt, FromReason: from.Reason,
 		TenantID: from.TenantID, SubjectID: from.SubjectID, ToolName: from.ToolName, IdempotencyKey: from.IdempotencyKey,

@@ -30,12 +30,16 @@ func (r *recorder) ExecContext(_ context.Context, query string, args ...any) (sq
 	return nil, nil
 }
 
-// noRow is why a query that always has a row has none.
+// ErrElsewhere says that a statement met a session with another search_path than
+// its own, and did nothing.
+var ErrElsewhere = errors.New("pgquery: the session is another's")
+
+// noRow is why a query that has a row in its own session has none.
 func noRow(rows pgx.Rows) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	return errors.New("pgquery: the server has left out a row")
+	return ErrElsewhere
 }
 
 func recorded(query func(context.Context, *postgres.Queries) error) Statement {
@@ -49,7 +53,7 @@ func recorded(query func(context.Context, *postgres.Queries) error) Statement {
 // SetLocal changes a setting of the server for those that are sent after it, in the
 // same transaction.
 func SetLocal(setting, value string) Statement {
-	return Statement{query: "SELECT set_config($1, $2, true)", args: []any{setting, value}, read: func(pgx.Rows) error { return nil }}
+	return Statement{query: "SELECT pg_catalog.set_config($1, $2, true)", args: []any{setting, value}, read: func(pgx.Rows) error { return nil }}
 }
 
 // Send sends statements in one round trip. They are one implicit transaction,

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -109,7 +110,7 @@ func With(server, name, value string) string {
 	}
 	q := u.Query()
 	q.Set(name, value)
-	u.RawQuery = q.Encode()
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq knows no other space
 	return u.String()
 }
 
@@ -215,7 +216,10 @@ func (c *Cluster) URL() string {
 func (c *Cluster) Folder() string { return c.folder }
 
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(c.binaries, name), args...)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(c.binaries, name)
+	}
+	cmd := exec.Command(name, args...)
 	cmd.Dir = c.folder
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 	// The server must not outlive a test binary that is killed.

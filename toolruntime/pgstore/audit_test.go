@@ -2,11 +2,16 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -133,5 +138,64 @@ func TestAuditTrees(t *testing.T) {
 	r := audit(t, address)
 	if r.Passed || !slices.Equal(r.IntegrityCheck, []string{"index operations_status_ref_key is damaged"}) || len(r.SemanticErrors) == 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestAuditLosesConnection: an audit whose connection is lost, wherever that is, says
+// that the server is not available, and nothing about the ledger.
+func TestAuditLosesConnection(t *testing.T) {
+	address := newLedger(t, 30)
+	admin := pgtest.Open(t, address)
+	before, after := newCutter(t, false), newCutter(t, true)
+	before.mark, after.mark = "", "" // whatever comes next
+	for name, tt := range map[string]struct {
+		address string
+		lose    func() error
+	}{
+		"the session is ended": {address, func() error {
+			_, err := admin.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'audited'")
+			return err
+		}},
+		"before the question": {before.url(address), func() error { before.armed.Store(true); return nil }},
+		"before the answer":   {after.url(address), func() error { after.armed.Store(true); return nil }},
+	} {
+		t.Run(name, func(t *testing.T) { auditLoses(t, pgtest.With(tt.address, "application_name", "audited"), tt.lose) })
+	}
+}
+
+func auditLoses(t *testing.T, address string, lose func() error) {
+	ctx := context.Background()
+	store, err := Open(ctx, address, &Options{RetryTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	rt := newRuntime(t, store)
+	begun := time.Now()
+	if r, err := rt.Audit(ctx, nil); err != nil || !r.Passed {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	took := time.Since(begun)
+	lost := 0
+	for range 12 {
+		var all sync.WaitGroup
+		timer := time.NewTimer(rand.N(took))
+		all.Go(func() {
+			<-timer.C
+			if err := lose(); err != nil {
+				t.Error(err)
+			}
+		})
+		r, err := rt.Audit(ctx, nil)
+		all.Wait()
+		switch {
+		case err == nil && !r.Passed, err != nil && !errors.Is(err, engine.ErrUnavailable):
+			t.Fatalf("%+v, %v", r, err)
+		case err != nil:
+			lost++
+		}
+	}
+	if lost == 0 {
+		t.Error("no audit has lost its connection")
 	}
 }

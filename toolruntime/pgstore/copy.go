@@ -51,8 +51,8 @@ func (e *pgEngine) copy(ctx context.Context, from, to *toolruntime.Store, progre
 	}
 	// New keys go on after those of the original. Then the ledger may be used.
 	const finish = `BEGIN;
-SELECT setval(pg_get_serial_sequence('operations', 'operation_pk'), COALESCE(MAX(operation_pk), 1), COUNT(*) > 0) FROM operations;
-SELECT setval(pg_get_serial_sequence('downstream_receipts', 'downstream_pk'), COALESCE(MAX(downstream_pk), 1), COUNT(*) > 0) FROM downstream_receipts;
+SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk')::regclass, COALESCE(MAX(operation_pk), 1), COUNT(*) > 0) FROM operations;
+SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence('downstream_receipts', 'downstream_pk')::regclass, COALESCE(MAX(downstream_pk), 1), COUNT(*) > 0) FROM downstream_receipts;
 DELETE FROM runtime_metadata WHERE metadata_key = '` + unfinishedCopy + `';
 COMMIT`
 	err = e.with(ctx, func(conn *sql.Conn) error {

@@ -3,13 +3,11 @@ package pgstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -73,8 +71,8 @@ func (e *pgEngine) Snapshot(ctx context.Context, view func(context.Context, engi
 	defer e.leave()
 	return e.with(ctx, func(conn *sql.Conn) error {
 		// An audit reads for as long as it needs, and runs the host's callbacks.
-		const begin = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-			SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`
+		begin := `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ` + e.pin() +
+			`; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`
 		defer rollback(ctx, conn)
 		if _, err := run(ctx, conn, begin); err != nil {
 			return ended(ctx, err)
@@ -130,7 +128,7 @@ func (e *pgEngine) transact(ctx context.Context, unit engine.UnitWith) error {
 				rollback(ctx, conn)
 			}
 		}()
-		tx, err := begin(ctx, conn)
+		tx, err := e.begin(ctx, conn)
 		if err == nil {
 			err = call(ctx, unit, conn)
 		}
@@ -140,10 +138,8 @@ func (e *pgEngine) transact(ctx context.Context, unit engine.UnitWith) error {
 		}
 		rollback(ctx, conn)
 		err = ended(context.Background(), err)
-		if errors.Is(err, engine.ErrReadOnly) {
-			// The server has become a standby. A new connection may find its
-			// successor; this one never will.
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		if useless(err) {
+			drop(conn)
 		}
 		return err
 	})
@@ -167,20 +163,11 @@ type transaction struct{ id, timeline, run string }
 // serverRun is what differs between two runs of a server: it was started, or
 // recovered from the crash of one of its processes, which empties its statistics.
 // All of a connection's life is in one of them.
-const serverRun = `SELECT pg_postmaster_start_time()::text || ' ' || COALESCE(pg_stat_get_bgwriter_stat_reset_time()::text, '')`
+const serverRun = `pg_catalog.concat(EXTRACT(EPOCH FROM pg_catalog.pg_postmaster_start_time()), ' ',
+	EXTRACT(EPOCH FROM pg_catalog.pg_stat_get_bgwriter_stat_reset_time()))`
 
+// runKey is where a connection keeps the run of the server that it is with.
 const runKey = "toolruntime.run"
-
-// identify notes the run of the server that a new connection is with.
-func identify(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	results, err := conn.PgConn().Exec(ctx, serverRun).ReadAll()
-	if err == nil {
-		conn.PgConn().CustomData()[runKey] = string(results[0].Rows[0][0])
-	}
-	return err
-}
 
 func runOf(conn *sql.Conn) (run string) {
 	_ = conn.Raw(func(c any) error {
@@ -190,15 +177,15 @@ func runOf(conn *sql.Conn) (run string) {
 	return run
 }
 
-const timeline = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
+const timeline = "pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)"
 
 // begin also takes the transaction's id, in the same round trip.
-func begin(ctx context.Context, conn *sql.Conn) (tx transaction, err error) {
-	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; SELECT pg_current_xact_id(), "+timeline)
+func (e *pgEngine) begin(ctx context.Context, conn *sql.Conn) (tx transaction, err error) {
+	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; "+e.pin()+"; SELECT pg_catalog.pg_current_xact_id(), "+timeline)
 	if err != nil {
 		return tx, err
 	}
-	row := results[1].Rows[0]
+	row := results[2].Rows[0]
 	return transaction{string(row[0]), string(row[1]), runOf(conn)}, nil
 }
 
@@ -231,8 +218,8 @@ func commit(ctx context.Context, conn *sql.Conn, tx transaction) error {
 func (e *pgEngine) ask(lost *lostAnswer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.retry)
 	defer cancel()
-	query := "BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_xact_status('" + lost.tx.id + "'), " + timeline +
-		", pg_logical_emit_message(true, 'toolruntime', ''); COMMIT"
+	query := "BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_catalog.pg_xact_status(CAST('" + lost.tx.id + "' AS pg_catalog.xid8)), " + timeline +
+		", pg_catalog.pg_logical_emit_message(true, CAST('toolruntime' AS pg_catalog.text), CAST('' AS pg_catalog.text)); COMMIT"
 	for p := newPause(); ; p.wait(ctx, true) {
 		var status, now, server string
 		err := e.with(ctx, func(conn *sql.Conn) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 )
 
 // kinds are those of SQLSTATE codes, and of classes of codes where the code
@@ -21,11 +22,14 @@ var kinds = map[string]error{
 	"23":    engine.ErrConstraint,  // integrity constraint violation
 	"25006": engine.ErrReadOnly,    // read-only transaction: a standby
 	"25P03": engine.ErrUnavailable, // idle in transaction: the session was ended
+	"25P04": engine.ErrUnavailable, // transaction timeout: the session was ended
+	"26000": engine.ErrUnavailable, // a prepared statement is missing: another session answers
 	"28":    engine.ErrCannotOpen,  // authorization
 	"3D":    engine.ErrCannotOpen,  // no such database
 	"40001": engine.ErrBusy,        // serialization failure
 	"40P01": engine.ErrBusy,        // deadlock
 	"42501": engine.ErrCannotOpen,  // privilege
+	"42P05": engine.ErrUnavailable, // a prepared statement is there already: the same
 	"53100": engine.ErrFull,
 	"53200": engine.ErrBusy,        // out of memory
 	"53300": engine.ErrUnavailable, // too many connections
@@ -58,7 +62,7 @@ func classify(err error) error {
 		}
 		return &engine.Error{Kind: kind, Code: "postgres " + e.Code, Cause: err}
 	}
-	if lost(err) {
+	if lost(err) || errors.Is(err, pgquery.ErrElsewhere) {
 		return &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: err}
 	}
 	return err
@@ -76,6 +80,17 @@ func lost(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
 }
+
+// useless reports whether an error will come again on the same connection, and may
+// not on another: the server has become a standby, whose successor may be found, or
+// the session is not the one that was made.
+func useless(err error) bool {
+	c := code(err)
+	return errors.Is(err, engine.ErrReadOnly) || errors.Is(err, pgquery.ErrElsewhere) || c == "26000" || c == "42P05"
+}
+
+// drop keeps a connection out of the pool.
+func drop(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
 // code is the SQLSTATE of an error, or "".
 func code(err error) string {

@@ -13,22 +13,25 @@ import (
 // maxFindings bounds what a damaged database can make the audit report.
 const maxFindings = 100
 
+// Names are cast to text: what fits `||` and a function exactly is the server's own.
+
 // ledger names the tables of the schema that the runtime uses.
-const ledger = `(SELECT c.oid, c.relname, c.relpersistence FROM pg_class c
+const ledger = `(SELECT c.oid, c.relname::text, c.relpersistence FROM pg_class c
 	WHERE c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema()) AND c.relkind = 'r'
-		AND c.relname IN ('runtime_metadata', 'call_bindings', 'operations', 'outbox',
-			'downstream_receipts', 'local_receipts', 'rejected_receipts',
-			'attempts', 'resolutions', 'paused_tools', 'tombstones')) AS t`
+		AND c.relname::text = ANY ('` + tables + `'::text[])) AS t`
+
+const tables = "{runtime_metadata,call_bindings,operations,outbox,downstream_receipts,local_receipts," +
+	"rejected_receipts,attempts,resolutions,paused_tools,tombstones}"
 
 // catalogue lists what is wrong with the tables by what the server knows of them.
 const catalogue = `
 SELECT 'table ' || t.relname || ' is not written to the log, and is lost in a crash'
 	FROM ` + ledger + ` WHERE t.relpersistence <> 'p'
 UNION ALL
-SELECT 'index ' || i.indexrelid::regclass || ' is not valid'
+SELECT 'index ' || i.indexrelid::regclass::text || ' is not valid'
 	FROM ` + ledger + ` JOIN pg_index i ON i.indrelid = t.oid WHERE NOT (i.indisvalid AND i.indisready AND i.indislive)
 UNION ALL
-SELECT 'constraint ' || k.conname || ' of ' || t.relname || ' was never validated'
+SELECT 'constraint ' || k.conname::text || ' of ' || t.relname || ' was never validated'
 	FROM ` + ledger + ` JOIN pg_constraint k ON k.conrelid = t.oid WHERE NOT k.convalidated
 UNION ALL
 SELECT 'a foreign key of ' || t.relname || ' is not enforced'
@@ -37,11 +40,11 @@ SELECT 'a foreign key of ' || t.relname || ' is not enforced'
 // orphans makes a query for every foreign key: the rows whose parent is missing.
 // The server enforces the keys, but not against a superuser, nor after damage.
 const orphans = `
-SELECT format('SELECT %L || c.%I::text || %L FROM %s c WHERE c.%I IS NOT NULL
+SELECT pg_catalog.format('SELECT %L || c.%I::text || %L FROM %s c WHERE c.%I IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM %s p WHERE p.%I = c.%I) LIMIT 100',
-	t.relname || ' row ', a.attname, ' has no ' || k.confrelid::regclass, k.conrelid::regclass, a.attname,
+	t.relname || ' row ', a.attname, ' has no ' || k.confrelid::regclass::text, k.conrelid::regclass, a.attname,
 	k.confrelid::regclass, b.attname, a.attname)
-	FROM ` + ledger + ` JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype = 'f' AND cardinality(k.conkey) = 1
+	FROM ` + ledger + ` JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype = 'f' AND pg_catalog.cardinality(k.conkey) = 1
 	JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
 	JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
 	ORDER BY t.relname, k.conname`
@@ -49,12 +52,12 @@ SELECT format('SELECT %L || c.%I::text || %L FROM %s c WHERE c.%I IS NOT NULL
 // trees makes a call of amcheck for every index, where the extension is there
 // and may be used: does the index hold exactly the table's rows, in order?
 const trees = `
-SELECT format('SELECT %I.bt_index_check(%s::oid::regclass, true)', n.nspname, i.indexrelid::oid::text), i.indexrelid::regclass::text
+SELECT pg_catalog.format('SELECT %I.bt_index_check(%s::oid::regclass, true)', n.nspname, i.indexrelid::oid::text), i.indexrelid::regclass::text
 	FROM ` + ledger + ` JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class x ON x.oid = i.indexrelid
 	JOIN pg_am m ON m.oid = x.relam AND m.amname = 'btree',
 	pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-	WHERE CASE WHEN e.extname = 'amcheck' THEN has_schema_privilege(n.oid, 'USAGE')
-		AND has_function_privilege(format('%I.bt_index_check(regclass, boolean)', n.nspname), 'EXECUTE') END
+	WHERE CASE WHEN e.extname = 'amcheck' THEN pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+		AND pg_catalog.has_function_privilege(pg_catalog.format('%I.bt_index_check(regclass, boolean)', n.nspname), 'EXECUTE') END
 	ORDER BY 2`
 
 // durable are the settings that an acknowledged commit rests on, and the values
@@ -73,7 +76,7 @@ func inspect(ctx context.Context, conn *sql.Conn) (engine.Health, error) {
 	}
 	for name, good := range durable {
 		var value string
-		if err := conn.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT pg_catalog.current_setting($1)", name).Scan(&value); err != nil {
 			return h, classify(err)
 		}
 		h.Settings[name] = value
@@ -139,8 +142,8 @@ func checkTrees(ctx context.Context, conn *sql.Conn) (broken []string, err error
 	return broken, nil
 }
 
-func list(ctx context.Context, conn *sql.Conn, query string) ([]string, error) {
-	rows, err := conn.QueryContext(ctx, query)
+func list(ctx context.Context, conn *sql.Conn, query string, args ...any) ([]string, error) {
+	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, classify(err)
 	}

@@ -60,7 +60,11 @@ func (p *peek) LookupFree(ctx context.Context, key dbgen.LookupFreeParams) (dbge
 func (e *pgEngine) sendLookups(ctx context.Context, conn *sql.Conn, batch []*lookup) error {
 	statements := make([]pgquery.Statement, len(batch))
 	for i, l := range batch {
-		statements[i] = pgquery.LookupOnce(l.key, &l.known)
+		statements[i] = pgquery.LookupOnce(e.path, l.key, &l.known)
 	}
-	return native(conn, func(conn *pgx.Conn) error { return pgquery.Send(ctx, conn, statements...) })
+	err := native(conn, func(conn *pgx.Conn) error { return pgquery.Send(ctx, conn, statements...) })
+	if useless(err) {
+		drop(conn)
+	}
+	return err
 }

@@ -29,7 +29,10 @@ func Migrate(ctx context.Context, url string, opts *Options) (Migration, error) 
 	if err != nil {
 		return Migration{}, fmt.Errorf("pgstore: migrate: %w", err)
 	}
-	m, err := e.migrate(ctx)
+	var m Migration
+	if err = e.find(ctx); err == nil {
+		m, err = e.migrate(ctx)
+	}
 	if err = errors.Join(err, e.Close()); err != nil {
 		return Migration{}, fmt.Errorf("pgstore: migrate: %w", err)
 	}
@@ -65,7 +68,7 @@ func (e *pgEngine) prepare(ctx context.Context, allowed, unfinished bool) error 
 	var s schemaState
 	err = e.persist(ctx, func() error {
 		return e.with(ctx, func(conn *sql.Conn) (err error) {
-			s, err = examine(ctx, conn, ms)
+			s, err = e.examine(ctx, conn, ms)
 			return ended(ctx, err)
 		})
 	})
@@ -85,12 +88,15 @@ func (e *pgEngine) prepare(ctx context.Context, allowed, unfinished bool) error 
 
 // examine looks at the schema without changing anything. Other tables may stand
 // in it: those of the service, for example.
-func examine(ctx context.Context, conn *sql.Conn, ms []migration.Migration) (s schemaState, err error) {
+func (e *pgEngine) examine(ctx context.Context, conn *sql.Conn, ms []migration.Migration) (s schemaState, err error) {
 	var encoding string
 	var goose, metadata bool
-	err = conn.QueryRowContext(ctx, `SELECT current_setting('server_encoding'),
-		to_regclass(quote_ident(current_schema()) || '.goose_db_version') IS NOT NULL,
-		to_regclass(quote_ident(current_schema()) || '.runtime_metadata') IS NOT NULL`).Scan(&encoding, &goose, &metadata)
+	err = conn.QueryRowContext(ctx, `SELECT pg_catalog.current_setting('server_encoding'),
+		pg_catalog.to_regclass($1::text || '.goose_db_version') IS NOT NULL,
+		pg_catalog.to_regclass($1::text || '.runtime_metadata') IS NOT NULL`, pgx.Identifier{e.place.schema}.Sanitize()).Scan(&encoding, &goose, &metadata)
+	if err == nil {
+		err = e.ours(ctx, conn)
+	}
 	if err == nil && goose {
 		err = conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&s.version)
 	}
@@ -120,7 +126,7 @@ func (e *pgEngine) migrate(ctx context.Context) (m Migration, err error) {
 	}
 	err = e.with(ctx, func(conn *sql.Conn) error {
 		defer rollback(ctx, conn) // of nothing, after the COMMIT
-		_, err := run(ctx, conn, "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
+		_, err := run(ctx, conn, "BEGIN; "+e.pin()+"; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
 		if err == nil {
 			m, err = e.apply(ctx, conn, ms)
 		}
@@ -145,14 +151,14 @@ CREATE TABLE IF NOT EXISTS goose_db_version (
 INSERT INTO goose_db_version (version_id, is_applied)
 SELECT 0, true WHERE NOT EXISTS (SELECT 1 FROM goose_db_version)`
 	m := Migration{To: engine.SchemaVersion, Applied: []string{}}
-	lock := "SELECT pg_advisory_xact_lock(hashtextextended('toolruntime.migrate', 0))"
-	if e.schema != "" {
-		lock += "; CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{e.schema}.Sanitize()
+	lock := "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('toolruntime.migrate', 0))"
+	if e.wanted != "" {
+		lock += "; CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{e.wanted}.Sanitize()
 	}
 	if _, err := run(ctx, conn, lock); err != nil {
 		return m, err
 	}
-	s, err := examine(ctx, conn, ms)
+	s, err := e.examine(ctx, conn, ms)
 	if err != nil {
 		return m, err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,7 +41,12 @@ const connectTimeout = 10 * time.Second
 // URL sets as a parameter wins over the one here.
 type Options struct {
 	// Schema is the schema that holds the ledger and goose's bookkeeping; "" means
-	// the first of the search_path that the URL or the server sets.
+	// the one of the search_path, as the URL or the server sets it, in which a ledger
+	// stands, or the first where there is none. Nobody but its owner, superusers and
+	// the role that opens it may be able to create objects in it.
+	//
+	// It is the whole search_path of every connection, so that the SQL of a
+	// transactional tool names its own tables with their schema where that is another.
 	Schema string
 	// MaxConns bounds the connections of this store; 0 means [DefaultMaxConns].
 	MaxConns int
@@ -62,6 +68,10 @@ type Options struct {
 // URLs take, with several hosts (of which it uses the one that can be written)
 // and TLS by sslmode: use sslmode=verify-full where the network is not yours.
 //
+// What the ledger rests on (the schema, the timeouts, the isolation) is set on every
+// connection and read back; where a pooler or the server takes it away, there is a
+// [*SessionError]. A ledger of which other roles may take hold is refused.
+//
 // Many processes on many hosts may open the same ledger. The returned store is
 // safe for concurrent use.
 func Open(ctx context.Context, url string, opts *Options) (*toolruntime.Store, error) {
@@ -77,6 +87,9 @@ func open(ctx context.Context, url string, opts *Options, unfinished bool) (*pgE
 	if err != nil {
 		return nil, err
 	}
+	if err := e.find(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	if err := e.prepare(ctx, opts != nil && opts.Migrate, unfinished); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -85,12 +98,17 @@ func open(ctx context.Context, url string, opts *Options, unfinished bool) (*pgE
 
 // pgEngine runs the store's units on one PostgreSQL database.
 type pgEngine struct {
-	db     *sql.DB
-	schema string        // to be made by a migration, or ""
-	limit  time.Duration // of a transaction, on this side of the network
-	retry  time.Duration
-	lock   string      // the lock timeout of a batch
-	noKeys atomic.Bool // the role may not use the sequence of operations
+	db       *sql.DB
+	config   *pgx.ConnConfig
+	settings map[string]string // of every session
+	wanted   string            // Options.Schema
+	given    string            // the search_path of the URL, or ""
+	place    place             // once it is found
+	path     string            // the search_path that leads there
+	limit    time.Duration     // of a transaction, on this side of the network
+	retry    time.Duration
+	lock     string      // the lock timeout of a batch
+	noKeys   atomic.Bool // the role may not use the sequence of operations
 
 	lookups gatherer[*lookup]
 	writes  gatherer[*write]
@@ -106,19 +124,37 @@ func connect(url string, opts *Options) (*pgEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := configure(url, o)
-	if err != nil {
+	e := &pgEngine{wanted: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout,
+		lock: milliseconds(min(patience, o.LockTimeout))}
+	if err := e.configure(url, o); err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(identify))
-	db.SetMaxOpenConns(o.MaxConns)
-	db.SetMaxIdleConns(o.MaxConns)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	e := &pgEngine{db: db, schema: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout,
-		lock: milliseconds(min(patience, o.LockTimeout))}
-	e.lookups = gatherer[*lookup]{db: db, send: e.sendLookups, leave: true}
-	e.writes = gatherer[*write]{db: db, send: e.sendWrites}
+	e.db = stdlib.OpenDB(*e.config, stdlib.OptionAfterConnect(e.settle))
+	e.db.SetMaxOpenConns(o.MaxConns)
+	e.db.SetMaxIdleConns(o.MaxConns)
+	e.db.SetConnMaxIdleTime(5 * time.Minute)
+	e.lookups = gatherer[*lookup]{db: e.db, send: e.sendLookups, leave: true}
+	e.writes = gatherer[*write]{db: e.db, send: e.sendWrites}
 	return e, nil
+}
+
+// find finds the ledger's schema, by a connection of its own: those of the pool are
+// made for one schema.
+func (e *pgEngine) find(ctx context.Context) error {
+	return e.persist(ctx, func() error {
+		conn, err := pgx.ConnectConfig(ctx, e.config)
+		if err != nil {
+			return ended(ctx, refusedAtOnce(err, e.config))
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		if err := unpooled(ctx, e.config, conn); err != nil {
+			return ended(ctx, err)
+		}
+		e.place, err = locate(ctx, conn, e.wanted, e.given)
+		e.path = pathTo(e.place.schema)
+		e.settings["search_path"] = e.path
+		return ended(ctx, err)
+	})
 }
 
 func (o *Options) withDefaults() (Options, error) {
@@ -157,35 +193,35 @@ func (o *Options) withDefaults() (Options, error) {
 
 // configure reads the URL. Its error does not repeat the driver's, which quotes
 // the URL.
-func configure(url string, o Options) (*pgx.ConnConfig, error) {
+func (e *pgEngine) configure(url string, o Options) error {
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
-		return nil, &toolresult.InputError{Field: "database", Rule: "must be a postgres:// URL"}
+		return &toolresult.InputError{Field: "database", Rule: "must be a postgres:// URL"}
 	}
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, &toolresult.InputError{Field: "database", Rule: "is a postgres:// URL that cannot be understood"}
+		return &toolresult.InputError{Field: "database", Rule: "is a postgres:// URL that cannot be understood"}
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	p := config.RuntimeParams
-	for name, value := range map[string]string{
-		"application_name":                    "toolruntime",
-		"statement_timeout":                   milliseconds(o.StatementTimeout),
-		"lock_timeout":                        milliseconds(o.LockTimeout),
-		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
-	} {
-		if _, given := p[name]; !given {
-			p[name] = value
+	e.settings = defaults(o)
+	e.given = config.RuntimeParams["search_path"]
+	for name, value := range config.RuntimeParams {
+		e.settings[name] = value
+		if !startup[name] {
+			delete(config.RuntimeParams, name)
 		}
 	}
-	if o.Schema != "" {
-		p["search_path"] = pgx.Identifier{o.Schema}.Sanitize()
-	}
+	maps.Copy(e.settings, fixed)
+	delete(e.settings, "options")
+	delete(e.settings, "replication")
+	config.RuntimeParams["application_name"] = e.settings["application_name"]
+	config.RuntimeParams["client_encoding"] = e.settings["client_encoding"]
 	if config.ValidateConnect == nil && manyHosts(config) {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	return config, nil
+	e.config = config
+	return nil
 }
 
 // manyHosts reports whether the URL names more than one server; a fallback may
@@ -216,6 +252,11 @@ func (e *pgEngine) leave() { e.running.Done() }
 
 // LogBytes implements [engine.Engine]: the log is the server's.
 func (e *pgEngine) LogBytes() int64 { return 0 }
+
+// Limits implements [engine.Engine]. PostgreSQL has no zero byte in a text, and a page
+// of an index holds three entries: 2704 bytes each, with up to 57 for the heads of six
+// columns.
+func (e *pgEngine) Limits() engine.Limits { return engine.Limits{NoZero: true, KeyBytes: 2640} }
 
 // Close implements [engine.Engine]. It waits for the units that are running.
 func (e *pgEngine) Close() error {

@@ -97,9 +97,9 @@ func (e *pgEngine) writeAll(ctx context.Context, conn *pgx.Conn, batch []*write)
 	for _, w := range batch {
 		w.stored = false
 		if w.rows != nil {
-			statements = append(statements, pgquery.Reserve(w.reservation, func(next int64) { w.stored, keys = true, append(keys, next) }))
+			statements = append(statements, pgquery.Reserve(e.path, w.reservation, func(next int64) { w.stored, keys = true, append(keys, next) }))
 		} else {
-			statements = append(statements, pgquery.Commit(w.commitment, func(int64) { w.stored = true }))
+			statements = append(statements, pgquery.Commit(e.path, w.commitment, func(int64) { w.stored = true }))
 		}
 	}
 	err = pgquery.Send(ctx, conn, statements...)
@@ -143,7 +143,7 @@ func (e *pgEngine) takeKeys(ctx context.Context, conn *pgx.Conn, batch []*write)
 		return keys, nil
 	}
 	more := make([]int64, missing)
-	err := pgquery.Send(ctx, conn, pgquery.NextOperationKeys(more))
+	err := pgquery.Send(ctx, conn, pgquery.NextOperationKeys(e.path, more))
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == insufficientPrivilege {
 		e.noKeys.Store(true) // for good: asking costs a round trip and a line in the server's log
 	}

@@ -350,3 +350,6 @@ func (e *sqliteEngine) LogBytes() int64 {
 	}
 	return e.writer.log.size.Load()
 }
+
+// Limits implements [engine.Engine]. SQLite holds whatever the contract allows.
+func (e *sqliteEngine) Limits() engine.Limits { return engine.Limits{} }

@@ -5,15 +5,21 @@
 -- which it may store them is in its own WHERE, or a unique index, so READ COMMITTED
 -- is enough. They are :exec because of what is generated only their text and the
 -- order of their parameters are used.
+--
+-- Each holds the search_path against the one that its connection was given, as a
+-- pooler may have given its session away since: it then does nothing, and the
+-- transaction that comes after it sets its own. What is called is qualified, and given
+-- the very types that the server's function takes: nobody's fits better.
 
 -- name: NextOperationKeys :exec
 -- NextOperationKeys takes keys for operations, which the digests of their events bind.
-SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS operation_pk
-FROM generate_series(1, CAST(@keys AS BIGINT));
+SELECT pg_catalog.nextval(CAST(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk') AS regclass)) AS operation_pk
+FROM pg_catalog.generate_series(CAST(1 AS BIGINT), CAST(@keys AS BIGINT))
+WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT);
 
 -- name: LookupOnce :exec
--- LookupOnce is Lookup and LookupFree in one, and always one row: what there is not
--- is null. The scope is not repeated. A snapshot has an operation or, once it was
+-- LookupOnce is Lookup and LookupFree in one, and one row, unless the session is
+-- another: what there is not is null. The scope is not repeated. A snapshot has an operation or, once it was
 -- pruned, its tombstone.
 SELECT
     operations.operation_pk, operations.request_sha256, operations.arguments_json,
@@ -41,7 +47,7 @@ SELECT
         WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
             AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
     ) END AS tombstones
-FROM (SELECT 1 AS one) AS call
+FROM (SELECT 1 AS one WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT)) AS call
 LEFT JOIN operations ON operations.tenant_id = @tenant_id AND operations.subject_id = @subject_id
     AND operations.tool_name = @tool_name AND operations.idempotency_key = @idempotency_key
 LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk;
@@ -74,7 +80,7 @@ WITH taken AS (
         @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
         @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
         @created_at, @updated_at, @completed_at, @reason, @row_digest
-    WHERE NOT EXISTS (
+    WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT) AND NOT EXISTS (
         SELECT 1 FROM tombstones
         WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
             AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
@@ -104,7 +110,7 @@ WITH taken AS (
         @fingerprint_sha256, @bound_at, @bound_ref, @binding_digest
     FROM taken
 )
-SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS next_key
+SELECT pg_catalog.nextval(CAST(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk') AS regclass)) AS next_key
 FROM taken;
 
 -- name: Commit :exec
@@ -142,6 +148,7 @@ WITH held AS (
         AND operations.first_api_family = @first_api_family
         AND operations.first_adapter_revision = @first_adapter_revision
         AND operations.status_ref = @status_ref AND operations.created_at = @created_at
+        AND pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT)
     FOR NO KEY UPDATE
 ), moved AS (
     UPDATE outbox

@@ -37,20 +37,21 @@ WITH held AS (
         AND operations.first_api_family = $38
         AND operations.first_adapter_revision = $39
         AND operations.status_ref = $40 AND operations.created_at = $41
+        AND pg_catalog.current_setting('search_path') = CAST($42 AS TEXT)
     FOR NO KEY UPDATE
 ), moved AS (
     UPDATE outbox
-    SET state = $42, lease_owner = NULL, lease_until = NULL,
-        updated_at = $43, row_digest = $44, next_attempt_at = $45
+    SET state = $43, lease_owner = NULL, lease_until = NULL,
+        updated_at = $44, row_digest = $45, next_attempt_at = $46
     FROM held WHERE outbox.operation_pk = held.operation_pk
 ), tried AS (
     INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
-    SELECT held.operation_pk, $4, $46, $47, $48, $49, $50
+    SELECT held.operation_pk, $4, $47, $48, $49, $50, $51
     FROM held
     ON CONFLICT DO NOTHING
 ), ended AS (
     UPDATE operations
-    SET state = $51, updated_at = $52, completed_at = $53, reason = $54, row_digest = $55
+    SET state = $52, updated_at = $53, completed_at = $54, reason = $55, row_digest = $56
     FROM held WHERE operations.operation_pk = held.operation_pk
 ), observed AS (
     INSERT INTO downstream_receipts (
@@ -59,9 +60,9 @@ WITH held AS (
         observed_at, effect_revision, committed_at, row_digest
     )
     SELECT
-        $17, $18, $19, $20, $21, $56,
-        $57, $58, $59, $60,
-        $61, $25, $62, $63
+        $17, $18, $19, $20, $21, $57,
+        $58, $59, $60, $61,
+        $62, $25, $63, $64
     FROM held
 ), accepted AS (
     INSERT INTO local_receipts (
@@ -69,8 +70,8 @@ WITH held AS (
         producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
     )
     SELECT
-        held.operation_pk, $56, $57, $21, $58,
-        $59, $60, $61, $25, $64, $65
+        held.operation_pk, $57, $58, $21, $59,
+        $60, $61, $62, $25, $65, $66
     FROM held
 )
 SELECT held.operation_pk FROM held
@@ -118,6 +119,7 @@ type CommitParams struct {
 	FirstAdapterRevision string
 	StatusRef            string
 	CreatedAt            int64
+	SearchPath           string
 	EventState           string
 	EventUpdatedAt       int64
 	EventDigest          []byte
@@ -195,6 +197,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) error {
 		arg.FirstAdapterRevision,
 		arg.StatusRef,
 		arg.CreatedAt,
+		arg.SearchPath,
 		arg.EventState,
 		arg.EventUpdatedAt,
 		arg.EventDigest,
@@ -250,7 +253,7 @@ SELECT
         WHERE tombstones.tenant_id = $1 AND tombstones.subject_id = $2
             AND tombstones.tool_name = $7 AND tombstones.idempotency_key = $8
     ) END AS tombstones
-FROM (SELECT 1 AS one) AS call
+FROM (SELECT 1 AS one WHERE pg_catalog.current_setting('search_path') = CAST($9 AS TEXT)) AS call
 LEFT JOIN operations ON operations.tenant_id = $1 AND operations.subject_id = $2
     AND operations.tool_name = $7 AND operations.idempotency_key = $8
 LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk
@@ -265,10 +268,11 @@ type LookupOnceParams struct {
 	CallID         string
 	ToolName       string
 	IdempotencyKey string
+	SearchPath     string
 }
 
-// LookupOnce is Lookup and LookupFree in one, and always one row: what there is not
-// is null. The scope is not repeated. A snapshot has an operation or, once it was
+// LookupOnce is Lookup and LookupFree in one, and one row, unless the session is
+// another: what there is not is null. The scope is not repeated. A snapshot has an operation or, once it was
 // pruned, its tombstone.
 func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) error {
 	_, err := q.db.ExecContext(ctx, lookupOnce,
@@ -280,15 +284,22 @@ func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) error {
 		arg.CallID,
 		arg.ToolName,
 		arg.IdempotencyKey,
+		arg.SearchPath,
 	)
 	return err
 }
 
 const nextOperationKeys = `-- name: NextOperationKeys :exec
 
-SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS operation_pk
-FROM generate_series(1, CAST($1 AS BIGINT))
+SELECT pg_catalog.nextval(CAST(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk') AS regclass)) AS operation_pk
+FROM pg_catalog.generate_series(CAST(1 AS BIGINT), CAST($1 AS BIGINT))
+WHERE pg_catalog.current_setting('search_path') = CAST($2 AS TEXT)
 `
+
+type NextOperationKeysParams struct {
+	Keys       int64
+	SearchPath string
+}
 
 // What a dispatch asks and writes, each as one statement. Those of several callers
 // may share a transaction: each has a snapshot of its own, and sees what those
@@ -297,9 +308,14 @@ FROM generate_series(1, CAST($1 AS BIGINT))
 // which it may store them is in its own WHERE, or a unique index, so READ COMMITTED
 // is enough. They are :exec because of what is generated only their text and the
 // order of their parameters are used.
+//
+// Each holds the search_path against the one that its connection was given, as a
+// pooler may have given its session away since: it then does nothing, and the
+// transaction that comes after it sets its own. What is called is qualified, and given
+// the very types that the server's function takes: nobody's fits better.
 // NextOperationKeys takes keys for operations, which the digests of their events bind.
-func (q *Queries) NextOperationKeys(ctx context.Context, keys int64) error {
-	_, err := q.db.ExecContext(ctx, nextOperationKeys, keys)
+func (q *Queries) NextOperationKeys(ctx context.Context, arg NextOperationKeysParams) error {
+	_, err := q.db.ExecContext(ctx, nextOperationKeys, arg.Keys, arg.SearchPath)
 	return err
 }
 
@@ -320,7 +336,7 @@ WITH taken AS (
         $17, $18, $19, $20, $21,
         $22, $23, $24, $25, $26,
         $27, $28, $29, $30, $31
-    WHERE NOT EXISTS (
+    WHERE pg_catalog.current_setting('search_path') = CAST($32 AS TEXT) AND NOT EXISTS (
         SELECT 1 FROM tombstones
         WHERE tombstones.tenant_id = $2 AND tombstones.subject_id = $3
             AND tombstones.tool_name = $4 AND tombstones.idempotency_key = $5
@@ -337,8 +353,8 @@ WITH taken AS (
         attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
     )
     SELECT
-        taken.operation_pk, $32, $33, $34, $35, $36,
-        $37, $38, $39, $40, $41, $42
+        taken.operation_pk, $33, $34, $35, $36, $37,
+        $38, $39, $40, $41, $42, $43
     FROM taken
 ), binding AS (
     INSERT INTO call_bindings (
@@ -346,11 +362,11 @@ WITH taken AS (
         fingerprint_sha256, created_at, status_ref, row_digest
     )
     SELECT
-        $2, $3, $43, $44, $45, $46,
-        $47, $48, $49, $50
+        $2, $3, $44, $45, $46, $47,
+        $48, $49, $50, $51
     FROM taken
 )
-SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS next_key
+SELECT pg_catalog.nextval(CAST(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk') AS regclass)) AS next_key
 FROM taken
 `
 
@@ -386,6 +402,7 @@ type ReserveParams struct {
 	CompletedAt          sql.NullInt64
 	Reason               string
 	RowDigest            []byte
+	SearchPath           string
 	EventID              string
 	PayloadJSON          string
 	EventState           string
@@ -451,6 +468,7 @@ func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) error {
 		arg.CompletedAt,
 		arg.Reason,
 		arg.RowDigest,
+		arg.SearchPath,
 		arg.EventID,
 		arg.PayloadJSON,
 		arg.EventState,
