@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 )
 
 // How an attempt can end beside the outcomes of [Runtime.Process].
@@ -29,11 +30,17 @@ type AttemptCount struct {
 // all of them share.
 type Metrics struct {
 	Attempts []AttemptCount // by tool and outcome
+	// ClockSkew is how far the host's clock was ahead of the ledger's when they were
+	// last held against each other; negative where it was behind. It is no counter.
+	ClockSkew time.Duration
+	// ClockSteps is how often a worker has seen that the ledger's clock was set, by
+	// two seconds or more.
+	ClockSteps int64
 }
 
 // Metrics returns the numbers of this runtime.
 func (rt *Runtime) Metrics() Metrics {
-	var m Metrics
+	m := Metrics{ClockSkew: rt.store.engine.Skew(), ClockSteps: rt.clocks.steps.Load()}
 	rt.ended.mu.Lock()
 	defer rt.ended.mu.Unlock()
 	for k, n := range rt.ended.counts {

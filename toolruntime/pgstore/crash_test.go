@@ -49,7 +49,7 @@ func TestAskAfterCrash(t *testing.T) {
 			var lost transaction
 			var pid int
 			err = e.with(ctx, func(conn *sql.Conn) (err error) {
-				if lost, err = begin(ctx, conn); err != nil {
+				if lost, err = e.begin(ctx, conn); err != nil {
 					return err
 				}
 				return conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&pid)

@@ -124,7 +124,7 @@ func (e *pgEngine) transact(ctx context.Context, unit engine.UnitWith) error {
 	return e.with(ctx, func(conn *sql.Conn) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.limit)
 		defer cancel()
-		tx, err := begin(ctx, conn)
+		tx, err := e.begin(ctx, conn)
 		if err == nil {
 			err = call(ctx, unit, conn)
 		}
@@ -160,17 +160,19 @@ type transaction struct{ id, timeline, run string }
 // serverRun is what differs between two runs of a server: it was started, or
 // recovered from the crash of one of its processes, which empties its statistics.
 // All of a connection's life is in one of them.
-const serverRun = `SELECT pg_postmaster_start_time()::text || ' ' || COALESCE(pg_stat_get_bgwriter_stat_reset_time()::text, '')`
+const serverRun = `SELECT pg_postmaster_start_time()::text || ' ' || COALESCE(pg_stat_get_bgwriter_stat_reset_time()::text, ''), ` + serverTime
 
 const runKey = "toolruntime.run"
 
-// identify notes the run of the server that a new connection is with.
-func identify(ctx context.Context, conn *pgx.Conn) error {
+// identify notes the run of the server that a new connection is with, and its time.
+func (e *pgEngine) identify(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	sent := time.Now()
 	results, err := conn.PgConn().Exec(ctx, serverRun).ReadAll()
 	if err == nil {
 		conn.PgConn().CustomData()[runKey] = string(results[0].Rows[0][0])
+		e.clock.hear(results[0].Rows[0][1], sent)
 	}
 	return err
 }
@@ -185,13 +187,15 @@ func runOf(conn *sql.Conn) (run string) {
 
 const timeline = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 
-// begin also takes the transaction's id, in the same round trip.
-func begin(ctx context.Context, conn *sql.Conn) (tx transaction, err error) {
-	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; SELECT pg_current_xact_id(), "+timeline)
+// begin also takes the transaction's id and hears the time, in the same round trip.
+func (e *pgEngine) begin(ctx context.Context, conn *sql.Conn) (tx transaction, err error) {
+	sent := time.Now()
+	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; SELECT pg_current_xact_id(), "+timeline+", "+serverTime)
 	if err != nil {
 		return tx, err
 	}
 	row := results[1].Rows[0]
+	e.clock.hear(row[2], sent)
 	return transaction{string(row[0]), string(row[1]), runOf(conn)}, nil
 }
 

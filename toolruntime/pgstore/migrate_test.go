@@ -286,7 +286,7 @@ func TestLeastPrivilege(t *testing.T) {
 	var tx transaction
 	err = e.with(context.Background(), func(conn *sql.Conn) (err error) {
 		defer rollback(context.Background(), conn)
-		tx, err = begin(context.Background(), conn)
+		tx, err = e.begin(context.Background(), conn)
 		return err
 	})
 	if err != nil {

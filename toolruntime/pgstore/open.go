@@ -92,6 +92,8 @@ type pgEngine struct {
 	lock   string      // the lock timeout of a batch
 	noKeys atomic.Bool // the role may not use the sequence of operations
 
+	clock clock
+
 	lookups gatherer[*lookup]
 	writes  gatherer[*write]
 
@@ -110,12 +112,13 @@ func connect(url string, opts *Options) (*pgEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(identify))
+	e := &pgEngine{schema: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout,
+		lock: milliseconds(min(patience, o.LockTimeout))}
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(e.identify))
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	e := &pgEngine{db: db, schema: o.Schema, limit: 4 * o.StatementTimeout, retry: o.RetryTimeout,
-		lock: milliseconds(min(patience, o.LockTimeout))}
+	e.db = db
 	e.lookups = gatherer[*lookup]{db: db, send: e.sendLookups, leave: true}
 	e.writes = gatherer[*write]{db: db, send: e.sendWrites}
 	return e, nil
