@@ -44,12 +44,6 @@ type term struct {
 	own bool
 }
 
-// term is a time of so many seconds from now on.
-func (rt *Runtime) term(seconds int64) term {
-	now := rt.now()
-	return term{now, afterSeconds(now, time.Duration(seconds)*time.Second), rt.own}
-}
-
 // anew is t from the present moment on.
 func (s *Store) anew(t term) term {
 	if t.own {

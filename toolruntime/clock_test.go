@@ -108,8 +108,8 @@ func TestApprovalAtTheCommit(t *testing.T) {
 					}
 					tt.slow(h, &rule, &approver, &h.before)
 					pkg, err := rt.Dispatch(context.Background(), payer, payCall(), &toolruntime.DispatchOptions{Approvals: approvals})
-					if err != nil || pkg.Code() != want || b.calls != effects {
-						t.Errorf("%v, %v, %d effects; want %s and %d", pkg, err, b.calls, want, effects)
+					if err != nil || pkg.Code() != want || b.ran() != effects {
+						t.Errorf("%v, %v, %d effects; want %s and %d", pkg, err, b.ran(), want, effects)
 					}
 					if r, err := rt.Audit(context.Background(), nil); err != nil || !r.Passed {
 						t.Errorf("audit: %+v, %v", r, err)
@@ -180,6 +180,18 @@ func stepping(t *testing.T, run func(rt *toolruntime.Runtime, b *bank, ref strin
 	})
 }
 
+func (b *bank) ran() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls
+}
+
+func (b *bank) answer(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = err
+}
+
 // during runs a worker for some time.
 func during(t *testing.T, rt *toolruntime.Runtime, what func()) {
 	t.Helper()
@@ -206,12 +218,12 @@ func TestClockForward(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			hostclock.Set(2 * time.Hour)
 			time.Sleep(13 * time.Second)
-			if b.calls != 0 {
+			if b.ran() != 0 {
 				t.Error("it was taken from its holder")
 			}
 			time.Sleep(7 * time.Second)
-			if b.calls != 1 {
-				t.Errorf("after the lease it ran %d times", b.calls)
+			if b.ran() != 1 {
+				t.Errorf("after the lease it ran %d times", b.ran())
 			}
 		})
 		if diff := cmp.Diff(int64(2), rt.Metrics().ClockSteps); diff != "" {
@@ -227,16 +239,16 @@ func TestClockBack(t *testing.T) {
 	for _, seen := range []bool{false, true} {
 		t.Run(fmt.Sprintf("an attempt, seen=%v", seen), func(t *testing.T) {
 			stepping(t, func(rt *toolruntime.Runtime, b *bank, ref string) {
-				b.fail = toolruntime.RetryLater(20*time.Second, errFault)
-				back := func() { b.fail = nil; hostclock.Set(-time.Hour) }
+				b.answer(toolruntime.RetryLater(20*time.Second, errFault))
+				back := func() { b.answer(nil); hostclock.Set(-time.Hour) }
 				rest := func() {
 					time.Sleep(18 * time.Second)
-					if b.calls != 1 {
-						t.Errorf("before its time it ran %d times", b.calls)
+					if b.ran() != 1 {
+						t.Errorf("before its time it ran %d times", b.ran())
 					}
 					time.Sleep(6 * time.Second)
-					if b.calls != 2 {
-						t.Errorf("in the end it ran %d times", b.calls)
+					if b.ran() != 2 {
+						t.Errorf("in the end it ran %d times", b.ran())
 					}
 				}
 				during(t, rt, func() {
@@ -259,12 +271,12 @@ func TestClockBack(t *testing.T) {
 				}
 				wait := func() {
 					time.Sleep(25 * time.Second)
-					if b.calls != 0 {
+					if b.ran() != 0 {
 						t.Error("it was taken from its holder")
 					}
 					time.Sleep(10 * time.Second)
-					if b.calls != 1 {
-						t.Errorf("after the lease it ran %d times", b.calls)
+					if b.ran() != 1 {
+						t.Errorf("after the lease it ran %d times", b.ran())
 					}
 				}
 				if seen {
@@ -315,7 +327,7 @@ func TestSameProcess(t *testing.T) {
 	if diff := cmp.Diff("succeeded, succeeded", f.attempts()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if f.bank.calls != 1 {
-		t.Errorf("it ran %d times", f.bank.calls)
+	if f.bank.ran() != 1 {
+		t.Errorf("it ran %d times", f.bank.ran())
 	}
 }

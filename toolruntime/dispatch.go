@@ -46,7 +46,9 @@ type DispatchOptions struct {
 // there is none; it never causes an effect.
 //
 // The package says how the call ended. An error says that the runtime could not
-// find out: it never means that the effect did not happen.
+// find out: it never means that the effect did not happen. While the database is
+// away after the effect, it waits for it as long as the lease holds and ctx lasts;
+// then the error is [ErrNotRecorded].
 func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, opts *DispatchOptions) (*toolresult.Package, error) {
 	var o DispatchOptions
 	if opts != nil {

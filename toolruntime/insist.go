@@ -24,11 +24,6 @@ const (
 	keepTrying = time.Hour
 )
 
-// ErrNotRecorded says that what an attempt has come to is not in the ledger yet: the
-// effect may have happened, and nobody who asks the ledger is told so. The store goes
-// on trying for an hour, or until it is closed. It comes with the database's error.
-var ErrNotRecorded = errors.New("what the attempt has come to is not recorded yet")
-
 // passes reports whether a write that has failed so may be stored when it is
 // repeated. What the database has refused, it will refuse again.
 func passes(err error) bool {

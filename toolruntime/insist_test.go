@@ -27,7 +27,7 @@ type away struct {
 	writes int   // that fail, or -1 for all
 	stored bool  // they are stored all the same
 	tried  int
-	failed chan struct{} // closed by the first that fails
+	failed chan struct{} // closed by the second that fails: then it is insisted on
 }
 
 func (a *away) leave(err error, writes int, stored bool) {
@@ -48,7 +48,7 @@ func (a *away) Write(ctx context.Context, unit engine.Unit) error {
 	if a.tried++; a.writes >= 0 && a.tried > a.writes {
 		err = nil
 	}
-	if err != nil && a.tried == 1 {
+	if err != nil && a.tried == 2 {
 		defer close(a.failed)
 	}
 	a.mu.Unlock()
@@ -139,6 +139,9 @@ func TestReceiptInHand(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
 		for name, err := range passing {
 			for flow, run := range flows {
+				if flow != "dispatch" && name != "unavailable" && name != "commit unknown" {
+					continue // they share what insists
+				}
 				for _, stored := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s/%s/stored=%v", name, flow, stored), func(t *testing.T) {
 						f, db := newAway(t, open, toolruntime.Once)
@@ -178,7 +181,7 @@ func TestEndingInHand(t *testing.T) {
 	}
 	onBothEngines(t, func(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
 		for _, tt := range tests {
-			for _, name := range []string{"unavailable", "full", "commit unknown"} {
+			for _, name := range []string{"unavailable", "commit unknown"} {
 				for _, stored := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s/%s/stored=%v", tt.name, name, stored), func(t *testing.T) {
 						f, db := newAway(t, open, tt.kind)
@@ -353,4 +356,37 @@ func TestWorkEndsWithoutDatabase(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	f.checkInvariants()
+}
+
+// TestFoundTooLate: while a status query asks the downstream, the operation goes in
+// review. What the downstream remembers is kept for whoever reviews it.
+func TestFoundTooLate(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
+		f := newFixtureOn(t, open, toolruntime.Queryable)
+		f.bank.fail = errors.New("connection reset")
+		f.must(f.dispatch(toolruntime.NoFailure))
+		f.bank.fail = nil
+		f.pass(3600)
+		asked := 0
+		f.asking = func() {
+			if asked++; asked > 1 {
+				return
+			}
+			// Another process carries it on, and its answer breaks the contract.
+			f.bank.bad = true
+			if outcome, err := f.process(); err != nil || outcome != toolruntime.OutcomeUnknown {
+				t.Errorf("%v, %v", outcome, err)
+			}
+			f.bank.bad = false
+		}
+		pkg, err := f.query()
+		if err != nil || pkg.Code() != toolresult.OutputContractViolation {
+			t.Errorf("%v, %v", pkg, err)
+		}
+		receipt := "refused receipt-" + f.bound().EffectIdentity()[:8]
+		if diff := cmp.Diff("unknown, rejected, "+receipt+", "+receipt+", in_review", sorted(f.attempts())); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		f.checkInvariants()
+	})
 }

@@ -98,13 +98,21 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 		return rec, nil
 	}
 	var done *record
+	free := context.WithoutCancel(ctx)
 	err := rt.insist(func() (context.Context, context.CancelFunc) {
 		return context.WithTimeout(ctx, DefaultLeaseSeconds*time.Second)
 	}, "reconcile", rec.statusRef(), func(try try) error {
-		return try(func() (err error) {
-			done, err = rt.store.commit(context.WithoutCancel(ctx), c)
+		err := try(func() (err error) {
+			done, err = rt.store.commit(free, c)
 			return err
 		})
+		if c.evidence == nil || !errors.Is(err, ErrLeaseLost) {
+			return err
+		}
+		// Whoever reviews it should know what the downstream remembers.
+		return errors.Join(err, try(func() error {
+			return rt.store.keepLate(free, rec, storable(*c.evidence), "it was found when the operation had ended otherwise", r.now)
+		}))
 	})
 	if errors.Is(err, ErrLeaseLost) {
 		// It has failed or gone into review since it was read: that is the answer.

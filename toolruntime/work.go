@@ -41,7 +41,8 @@ type worker struct {
 
 // Work claims operations that are due and carries them out, until ctx ends; then
 // it claims no more, lets the handlers that run finish within Drain, ends their
-// contexts, and returns nil. It takes turns between tools and tenants, renews
+// contexts, and returns nil; for a database that is away it waits no longer than
+// that, see [ErrNotRecorded]. It takes turns between tools and tenants, renews
 // the leases of what it runs, retries what did nothing with exponential backoff,
 // asks about lost attempts before it repeats one, and puts in review what it may
 // not repeat or has tried for too long.
@@ -265,6 +266,14 @@ func (w *worker) insist(ctx context.Context, what string, c claim, write func(co
 		what, c.statusRef(), func(try try) error { return try(func() error { return write(free) }) })
 }
 
+// unrun gives back an operation of which no attempt could be made.
+func (w *worker) unrun(ctx context.Context, c claim, cause error) error {
+	if errors.Is(cause, ErrLeaseLost) {
+		return cause
+	}
+	return errors.Join(cause, w.giveBack(ctx, c, backoff(c.fence())))
+}
+
 // giveBack lets others have an operation after a while.
 func (w *worker) giveBack(ctx context.Context, c claim, after time.Duration) error {
 	return w.insist(ctx, "give back", c, func(ctx context.Context) error {
@@ -308,16 +317,18 @@ func (w *worker) run(ctx context.Context, c claim) error {
 		// Another process may know it: give it back.
 		return w.giveBack(ctx, c, backoff(c.fence()))
 	}
-	if over, err := w.exhausted(ctx, c); over || err != nil {
+	if over, err := w.exhausted(ctx, c); over {
 		return err
+	} else if err != nil {
+		return w.unrun(ctx, c, err)
 	}
 	// The claim may have taken long, and begin with little of its lease left.
 	left := w.rt.left(c.record)
 	if left < w.Lease*2/3 {
 		left = w.Lease // from before it is renewed
 		begun := time.Now()
-		if err := w.insist(ctx, "renew", c, func(ctx context.Context) error { return w.rt.store.renew(ctx, c.record, w.lease()) }); err != nil {
-			return err
+		if err := w.rt.store.renew(ctx, c.record, w.lease()); err != nil {
+			return w.unrun(ctx, c, err)
 		}
 		left -= time.Since(begun)
 	}
