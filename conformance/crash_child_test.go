@@ -19,6 +19,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/examples/payments"
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/hostclock"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -35,6 +36,8 @@ type service struct {
 	Bank, Careless  string // the base URLs of the payment servers
 	Offset          int64  // of the clock, in seconds
 	Frozen          int64  // the time of a clock that stands still, or 0
+	Own             bool   // by the ledger's own clock
+	HostAhead       int64  // how wrong the host's clock is, in seconds
 	File, Listen    string // of a payment server, and File of a submitter
 	Switches        payments.Switches
 	Seed            uint64
@@ -92,11 +95,16 @@ func (p *part) now() time.Time {
 
 // open opens the ledger with a runtime of the given tools.
 func (p *part) open(log *slog.Logger, tools ...toolruntime.Registration) (*toolruntime.Runtime, func() error, error) {
+	hostclock.Set(time.Duration(p.HostAhead) * time.Second)
 	store, err := engineNamed(p.t.(*testing.T), p.Engine).open(context.Background(), p.Address)
 	if err != nil {
 		return nil, nil, err
 	}
-	rt, err := toolruntime.New(store, &toolruntime.Options{Authorizer: anybody, Approvers: refunds.Approvers, Now: p.now, Logger: log}, tools...)
+	o := toolruntime.Options{Authorizer: anybody, Approvers: refunds.Approvers, Now: p.now, Logger: log}
+	if p.Own {
+		o.Now = nil
+	}
+	rt, err := toolruntime.New(store, &o, tools...)
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}

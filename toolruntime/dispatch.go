@@ -46,7 +46,9 @@ type DispatchOptions struct {
 // there is none; it never causes an effect.
 //
 // The package says how the call ended. An error says that the runtime could not
-// find out: it never means that the effect did not happen.
+// find out: it never means that the effect did not happen. While the database is
+// away after the effect, it waits for it as long as the lease holds and ctx lasts;
+// then the error is [ErrNotRecorded].
 func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, opts *DispatchOptions) (*toolresult.Package, error) {
 	var o DispatchOptions
 	if opts != nil {
@@ -101,8 +103,7 @@ func (rt *Runtime) write(ctx context.Context, r *request, o DispatchOptions) (*t
 		return r.fail(toolresult.NotFound), nil
 	}
 	for range maxLooks {
-		// An approval, and the lease, are held against the time of the commit, not
-		// of the call: the host's callbacks may have taken long.
+		// Not the time of the call: the host's callbacks may have taken long.
 		r.now = rt.now()
 		if o.Failure != AfterIntentCommit {
 			if err := toolresult.CheckLease(r.now, o.LeaseSeconds); err != nil {
@@ -111,7 +112,7 @@ func (rt *Runtime) write(ctx context.Context, r *request, o DispatchOptions) (*t
 		}
 		answer, err := rt.tryWrite(ctx, r, current, o)
 		switch {
-		case errors.Is(err, errScopeChanged):
+		case errors.Is(err, errScopeChanged), errors.Is(err, errApprovalExpired):
 			continue
 		case errors.Is(err, errCallIDConflict):
 			return r.fail(toolresult.CallIDConflict), nil
@@ -145,9 +146,15 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 		_, err := rt.store.reserve(ctx, v)
 		return r.fail(denied), err
 	}
-	v.admission = &admission{approval: approval}
+	// The approval, and the lease, are held against the time of the commit, and what
+	// has just been asked may have taken long, too.
+	v.now = rt.now()
+	if v.now >= approval.ExpiresAt {
+		return nil, errApprovalExpired
+	}
+	v.admission = &admission{approval: approval, own: rt.own}
 	if o.Failure != AfterIntentCommit {
-		v.admission.worker, v.admission.leaseUntil = o.WorkerID, r.now+o.LeaseSeconds
+		v.admission.worker, v.admission.leaseSeconds = o.WorkerID, o.LeaseSeconds
 	}
 	rec, err := rt.store.reserve(ctx, v)
 	if err != nil {

@@ -44,6 +44,14 @@ var (
 // dispatch whose reservation had taken is then answered with OUTCOME_UNKNOWN.
 var ErrCommitUnknown = engine.ErrCommitUnknown
 
+// ErrNotRecorded says that what an attempt has come to is not in the ledger yet: its
+// effect may have happened, and whoever asks the ledger is not told so. It comes with
+// the database's error when the caller waits no longer: a dispatch or a processing
+// when its context or the lease ends, a worker when it shuts down. The store goes on
+// trying for an hour, or until it is closed, and then once more. A receipt that comes
+// after somebody else has claimed the operation is kept beside it ([Runtime.History]).
+var ErrNotRecorded = errors.New("what the attempt has come to is not recorded yet")
+
 // ErrClosed says that the store was closed.
 var ErrClosed = engine.ErrClosed
 

@@ -36,7 +36,7 @@ func (rt *Runtime) TestingOnlyClaimBatch(ctx context.Context, n int) (claimed in
 	if err != nil {
 		return 0, nil, err
 	}
-	b, err := rt.store.claimDue(ctx, shares, claiming{"bench", now, now + 30}, nil)
+	b, err := rt.store.claimDue(ctx, shares, claiming{"bench", term{now, now + 30, rt.own}}, nil, &sight{})
 	return len(b.claims), func() error {
 		errs := make([]error, len(b.claims))
 		var all sync.WaitGroup

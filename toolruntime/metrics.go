@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 )
 
 // How an attempt can end beside the outcomes of [Runtime.Process].
@@ -33,11 +34,17 @@ type Metrics struct {
 	// at it. It stays below 100 MB unless a reader stays for seconds; see the
 	// documentation of package sqlitestore. It is 0 on PostgreSQL.
 	LogBytes int64
+	// ClockSkew is how far the host's clock was ahead of the ledger's when they were
+	// last held against each other; negative where it was behind. It is no counter.
+	ClockSkew time.Duration
+	// ClockSteps is how often a worker has seen that the ledger's clock was set, by
+	// two seconds or more.
+	ClockSteps int64
 }
 
 // Metrics returns the numbers of this runtime.
 func (rt *Runtime) Metrics() Metrics {
-	m := Metrics{LogBytes: rt.store.engine.LogBytes()}
+	m := Metrics{LogBytes: rt.store.engine.LogBytes(), ClockSkew: rt.store.engine.Skew(), ClockSteps: rt.clocks.steps.Load()}
 	rt.ended.mu.Lock()
 	defer rt.ended.mu.Unlock()
 	for k, n := range rt.ended.counts {

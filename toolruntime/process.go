@@ -67,7 +67,7 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseS
 	if err := toolresult.CheckLease(now, leaseSeconds); err != nil {
 		return claim{}, err
 	}
-	return rt.store.claimByRef(ctx, statusRef, workerID, now, now+leaseSeconds)
+	return rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, now + leaseSeconds, rt.own}})
 }
 
 // Process claims an operation and carries it out, or finishes what an earlier
@@ -110,6 +110,8 @@ type attemptOptions struct {
 	// worker is set for an attempt of [Runtime.Work], which lets go of what it
 	// could not do instead of letting the lease run out.
 	worker *WorkOptions
+	// shutdown ends when the worker has no time left to wait for the database.
+	shutdown context.Context
 	// request is the call itself where it is its caller who makes the attempt.
 	request *request
 }
@@ -117,8 +119,15 @@ type attemptOptions struct {
 // attempt carries out a claimed operation. c's record follows what is stored.
 func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptions) (outcome Outcome, err error) {
 	defer func() { rt.ended.add(c.operation.ToolName, outcome, err) }()
+	key := keyOf(c.record)
+	inHand.take(key, rt.left(c.record))
 	rec, log := c.record, rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
 	a := attempt{rt: rt, tool: t, claim: c, uncertain: c.lost, attemptOptions: o}
+	defer func() {
+		if !a.pending {
+			inHand.leave(key)
+		}
+	}()
 	if err := a.bind(); err != nil {
 		return "", err
 	}
@@ -166,6 +175,8 @@ type attempt struct {
 	effect Effect
 	// uncertain says that an earlier attempt may have had the effect.
 	uncertain bool
+	// pending says that what it has come to is still being recorded.
+	pending bool
 	attemptOptions
 }
 
@@ -228,8 +239,12 @@ func (a *attempt) limit() time.Duration {
 	if a.worker != nil {
 		return a.tool.timeout
 	}
-	left := time.Duration(a.claim.event.LeaseUntil.Int64-a.rt.now()) * time.Second
-	return min(a.tool.timeout, left)
+	return min(a.tool.timeout, a.rt.left(a.claim.record))
+}
+
+// left is how long the lease of a claim still holds.
+func (rt *Runtime) left(c *record) time.Duration {
+	return time.Unix(c.event.LeaseUntil.Int64, 0).Sub(rt.clock())
 }
 
 // obtain gets the receipt of the effect: from the downstream's memory where an
@@ -275,30 +290,39 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 	return ""
 }
 
-// finish records the effect, whether or not the caller still waits for it. Only
-// a lost lease keeps it from that: then somebody else has the say.
+// finish records the effect. Only a lost lease keeps it from that: then somebody
+// else has the say.
 func (a *attempt) finish(ctx context.Context, e *toolresult.Evidence) (Outcome, error) {
-	ctx = context.WithoutCancel(ctx)
+	store, write := a.rt.store, context.WithoutCancel(ctx)
 	rec, now := a.claim.record, a.rt.now()
 	if a.failure == AfterDownstreamCommit {
 		if e == nil {
 			return OutcomeUnknown, nil
 		}
-		return OutcomeUnknown, a.rt.store.observe(ctx, rec, *e, now)
+		return OutcomeUnknown, a.record(ctx, "observe receipt", func(try try) error {
+			return try(func() error { return store.observe(write, rec, *e, now) })
+		})
 	}
 	var done *record
-	err := a.insist(func() (err error) {
-		done, err = a.rt.store.commit(ctx, commitment{record: rec, evidence: e, fence: rec.fence(), now: now})
+	refused := false
+	err := a.record(ctx, "commit receipt", func(try try) error {
+		err := try(func() (err error) {
+			done, err = store.commit(write, commitment{record: rec, evidence: e, fence: rec.fence(), now: now})
+			return err
+		})
+		switch refused = e != nil && errors.Is(err, errReceiptRefused); {
+		case refused:
+			return a.rejecting(ctx, try, *e, "the ledger has its ids under another operation")
+		case e != nil:
+			return a.late(ctx, try, err, storable(*e), "it came after the lease was lost")
+		}
 		return err
 	})
-	if e != nil && errors.Is(err, errReceiptRefused) {
-		return a.reject(ctx, *e, "the ledger has its ids under another operation")
-	}
 	if err != nil {
-		if e != nil {
-			err = a.late(ctx, err, storable(*e), "it came after the lease was lost")
-		}
-		return "", fmt.Errorf("toolruntime: commit receipt %s: %w", rec.statusRef(), err)
+		return "", err
+	}
+	if refused {
+		return a.parked(toolresult.OutputContractViolation, nil)
 	}
 	*rec = *done
 	return Succeeded, nil

@@ -31,7 +31,10 @@ type Options struct {
 	Resolver Resolver
 	// Profiles are provider profiles beside those of the contract.
 	Profiles []toolresult.Profile
-	// Now is the clock; nil means time.Now. Fractions of a second are cut off.
+	// Now is the clock; nil means the ledger's: the server's with PostgreSQL, and the
+	// host's with SQLite. Another one is for tests. It is used alone then, and all
+	// runtimes of a ledger must have the same: by it leases run out and approvals
+	// expire. Fractions of a second are cut off.
 	Now func() time.Time
 	// Logger gets what no answer can carry, such as a handler's error; nil
 	// means none. Arguments, results and keys are never logged.
@@ -48,9 +51,11 @@ type Runtime struct {
 	resolver   Resolver
 	profiles   []toolresult.Profile
 	clock      func() time.Time
+	own        bool // the clock is the ledger's
 	log        *slog.Logger
 	wake       chan struct{} // something was submitted in this process
 	ended      tally
+	clocks     clocks
 }
 
 // New makes a runtime of the given tools. A tool that is wrong or doubled is an
@@ -71,14 +76,14 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 	if rt.approvers == nil {
 		rt.approvers = func(context.Context, toolresult.Principal, string, string) (bool, error) { return false, nil }
 	}
-	if rt.clock == nil {
-		rt.clock = time.Now
-	}
 	if rt.log == nil {
 		rt.log = slog.New(slog.DiscardHandler)
 	}
 	if store == nil {
 		return nil, &toolresult.InputError{Field: "store", Rule: "must not be nil"}
+	}
+	if rt.clock == nil {
+		rt.clock, rt.own = func() time.Time { return store.engine.Now() }, true
 	}
 	for _, t := range tools {
 		if t == nil {
@@ -93,6 +98,9 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 			return nil, &toolresult.InputError{Field: fmt.Sprintf("tool %q", name), Rule: "is registered twice"}
 		}
 		rt.tools[name] = c
+	}
+	if store.engine != nil { // a store that was not opened is good for what needs no ledger
+		rt.tellSkew(context.Background())
 	}
 	return rt, nil
 }
@@ -125,8 +133,6 @@ func (rt *Runtime) Bind(p toolresult.Principal, c toolresult.Call) (*toolresult.
 
 // Counts returns the number of rows of the ledger's tables.
 func (rt *Runtime) Counts(ctx context.Context) (Counts, error) { return rt.store.Counts(ctx) }
-
-func (rt *Runtime) now() int64 { return rt.clock().Unix() }
 
 // a request is a call that has passed the checks of the host's part.
 type request struct {

@@ -3,7 +3,6 @@ package toolruntime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -71,13 +70,14 @@ func (a *attempt) nothingDone(ctx context.Context, e *NotDoneError) (Outcome, er
 	}
 	a.log(ctx, e)
 	if e.Final {
-		err := a.settle(ctx, "fail", func(ctx context.Context, s *Store, now int64) error {
-			done, err := s.fail(ctx, a.claim.record, toolresult.ToolError, now)
-			if err == nil {
-				*a.claim.record = *done
-			}
+		var done *record
+		err := a.settle(ctx, "fail", func(ctx context.Context, s *Store, now int64) (err error) {
+			done, err = s.fail(ctx, a.claim.record, toolresult.ToolError, now)
 			return err
 		})
+		if err == nil {
+			*a.claim.record = *done
+		}
 		return NothingDone, err
 	}
 	wait := max(backoff(a.claim.fence()), e.After)
@@ -121,21 +121,26 @@ func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
 // reject keeps an answer that broke the contract after the effect may have
 // happened: as evidence, for a person, and never for a second run.
 func (a *attempt) reject(ctx context.Context, e toolresult.Evidence, violation string) (Outcome, error) {
+	err := a.record(ctx, "park", func(try try) error { return a.rejecting(ctx, try, e, violation) })
+	return a.parked(toolresult.OutputContractViolation, err)
+}
+
+func (a *attempt) rejecting(ctx context.Context, try try, e toolresult.Evidence, violation string) error {
 	e, violation = storable(e), bounded(violation, 1024)
-	outcome, err := a.park(ctx, parking{reason: toolresult.OutputContractViolation, rejected: &e,
+	err := a.parking(ctx, try, parking{reason: toolresult.OutputContractViolation, rejected: &e,
 		violation: violation, ending: endRejected})
-	return outcome, a.late(ctx, err, e, violation)
+	return a.late(ctx, try, err, e, violation)
 }
 
 // late keeps an answer that came after the lease was lost: it is refused like
 // every other late write, but a person who has to find out what has happened
 // should see it. It passes the error on.
-func (a *attempt) late(ctx context.Context, err error, e toolresult.Evidence, violation string) error {
+func (a *attempt) late(ctx context.Context, try try, err error, e toolresult.Evidence, violation string) error {
 	if !errors.Is(err, ErrLeaseLost) {
 		return err
 	}
-	return errors.Join(err, a.settle(ctx, "keep the late answer of", func(ctx context.Context, s *Store, now int64) error {
-		return s.keepLate(ctx, a.claim.record, e, violation, now)
+	return errors.Join(err, try(func() error {
+		return a.rt.store.keepLate(context.WithoutCancel(ctx), a.claim.record, e, violation, a.rt.now())
 	}))
 }
 
@@ -148,33 +153,53 @@ func storable(e toolresult.Evidence) toolresult.Evidence {
 }
 
 func (a *attempt) park(ctx context.Context, p parking) (Outcome, error) {
-	err := a.settle(ctx, "park", func(ctx context.Context, s *Store, now int64) error {
-		p.record, p.fence, p.now = a.claim.record, a.claim.fence(), now
-		return s.park(ctx, p)
+	err := a.record(ctx, "park", func(try try) error { return a.parking(ctx, try, p) })
+	return a.parked(p.reason, err)
+}
+
+func (a *attempt) parking(ctx context.Context, try try, p parking) error {
+	return try(func() error {
+		p.record, p.fence, p.now = a.claim.record, a.claim.fence(), a.rt.now()
+		return a.rt.store.park(context.WithoutCancel(ctx), p)
 	})
+}
+
+func (a *attempt) parked(reason toolresult.Code, err error) (Outcome, error) {
 	if err == nil {
-		a.claim.operation.State, a.claim.operation.Reason = string(inReview), string(p.reason)
+		a.claim.operation.State, a.claim.operation.Reason = string(inReview), string(reason)
 	}
 	return OutcomeUnknown, err
 }
 
-// insist repeats a write while another process holds the database, until the
-// lease would be over: what has happened must not be forgotten because somebody
-// makes a copy.
-func (a *attempt) insist(write func() error) error {
-	for begun := time.Now(); ; {
-		err := write()
-		if !errors.Is(err, ErrBusy) || time.Since(begun) >= DefaultLeaseSeconds*time.Second {
-			return err
-		}
-	}
+// settle records how an attempt has ended, by one write.
+func (a *attempt) settle(ctx context.Context, what string, write func(context.Context, *Store, int64) error) error {
+	return a.record(ctx, what, func(try try) error {
+		return try(func() error { return write(context.WithoutCancel(ctx), a.rt.store, a.rt.now()) })
+	})
 }
 
-func (a *attempt) settle(ctx context.Context, what string, record func(context.Context, *Store, int64) error) error {
-	if err := a.insist(func() error { return record(context.WithoutCancel(ctx), a.rt.store, a.rt.now()) }); err != nil {
-		return fmt.Errorf("toolruntime: %s %s: %w", what, a.effect.StatusRef, err)
-	}
-	return nil
+// record insists on recording what the attempt has come to, whether or not its
+// caller still waits. A worker waits until it shuts down: meanwhile it does not
+// claim the operation, whose lease may have run out, from itself. A caller waits
+// until its context ends, or the lease.
+func (a *attempt) record(ctx context.Context, what string, do recording) error {
+	key := keyOf(a.claim.record)
+	again := false
+	err := a.rt.insist(func() (context.Context, context.CancelFunc) {
+		again = true
+		inHand.take(key, keepTrying)
+		if a.worker != nil {
+			return a.shutdown, func() {}
+		}
+		return context.WithTimeout(ctx, a.rt.left(a.claim.record))
+	}, what, a.effect.StatusRef, func(try try) error {
+		if again {
+			defer inHand.leave(key)
+		}
+		return do(try)
+	})
+	a.pending = a.pending || errors.Is(err, ErrNotRecorded)
+	return err
 }
 
 // log tells the operator what a handler said: no answer carries it.

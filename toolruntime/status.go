@@ -3,7 +3,7 @@ package toolruntime
 import (
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -97,7 +97,23 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 	default:
 		return rec, nil
 	}
-	done, err := rt.store.commit(ctx, c)
+	var done *record
+	free := context.WithoutCancel(ctx)
+	err := rt.insist(func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, DefaultLeaseSeconds*time.Second)
+	}, "reconcile", rec.statusRef(), func(try try) error {
+		err := try(func() (err error) {
+			done, err = rt.store.commit(free, c)
+			return err
+		})
+		if c.evidence == nil || !errors.Is(err, ErrLeaseLost) {
+			return err
+		}
+		// Whoever reviews it should know what the downstream remembers.
+		return errors.Join(err, try(func() error {
+			return rt.store.keepLate(free, rec, storable(*c.evidence), "it was found when the operation had ended otherwise", r.now)
+		}))
+	})
 	if errors.Is(err, ErrLeaseLost) {
 		// It has failed or gone into review since it was read: that is the answer.
 		done, err = rt.store.byRef(ctx, rec.statusRef(), anybodys)
@@ -105,10 +121,7 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 			err = rt.trust(ctx, done, r.bound)
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("toolruntime: reconcile %s: %w", rec.statusRef(), err)
-	}
-	return done, nil
+	return done, err
 }
 
 // recall asks the downstream whether it remembers the effect. An answer that

@@ -20,18 +20,24 @@ import (
 type Store struct {
 	engine   engine.Engine
 	shortcut engine.Shortcut // or nil
+	// recorders are what goes on after the call that began it.
+	recorders *recorders
 }
 
 // NewStore is for the packages of this module that open a database: an
 // [engine.Engine] cannot be made outside of it.
 func NewStore(e engine.Engine) *Store {
-	s := &Store{engine: e}
+	s := &Store{engine: e, recorders: newRecorders()}
 	s.shortcut, _ = e.(engine.Shortcut)
 	return s
 }
 
-// Close ends the store after the transactions that are running.
-func (s *Store) Close() error { return s.engine.Close() }
+// Close ends the store after the transactions that are running. What an attempt has
+// come to and could not be recorded yet ([ErrNotRecorded]) is tried once more.
+func (s *Store) Close() error {
+	s.recorders.close()
+	return s.engine.Close()
+}
 
 // Counts are the numbers of rows in the five tables of the contract.
 type Counts struct {

@@ -17,32 +17,33 @@ type claim struct {
 }
 
 // lostAttempt reports whether the attempt whose lease has run out, or one before
-// it, may have had its effect.
-func (r *record) lostAttempt(ctx context.Context, q dbgen.Querier) (bool, error) {
+// it, may have had its effect; and whether it has ended without a word, so that it
+// might still run where the lease has only seemed to run out.
+func (r *record) lostAttempt(ctx context.Context, q dbgen.Querier) (lost, silent bool, err error) {
 	rows, err := q.ListAttempts(ctx, r.operation.OperationPK)
 	if err != nil || len(rows) == 0 {
-		return true, err
+		return true, true, err
 	}
 	last := rows[len(rows)-1]
-	return last.Attempt != r.fence() || last.Outcome != string(endDenied), nil
+	silent = last.Attempt != r.fence()
+	return silent || last.Outcome != string(endDenied), silent, nil
 }
 
 // later is now, or the time of the operation's last change if a clock was put
 // back since: what has happened is recorded all the same.
 func (r *record) later(now int64) int64 { return max(now, r.operation.UpdatedAt) }
 
-// A claiming says for whom operations are claimed, and until when.
+// A claiming says for whom operations are claimed, and for how long.
 type claiming struct {
-	worker          string
-	now, leaseUntil int64
+	worker string
+	term
 }
 
-// claimByRef gives a worker the exclusive right to an operation until
-// leaseUntil: if it is pending, or if its lease has run out.
-func (s *Store) claimByRef(ctx context.Context, statusRef, worker string, now, leaseUntil int64) (c claim, err error) {
-	w := claiming{worker, now, leaseUntil}
+// claimByRef gives a worker the exclusive right to an operation for a while: if it
+// is pending, or if its lease has run out.
+func (s *Store) claimByRef(ctx context.Context, statusRef string, w claiming) (c claim, err error) {
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		c = claim{}
+		c, w.term = claim{}, s.anew(w.term)
 		o, err := q.GetOperationByRef(ctx, statusRef)
 		if ok, err := found(err); !ok {
 			return err
@@ -51,15 +52,16 @@ func (s *Store) claimByRef(ctx context.Context, statusRef, worker string, now, l
 		if err := r.readEvent(ctx, q); err != nil {
 			return err
 		}
-		c, err = w.claim(ctx, q, r, true)
+		c, err = w.claim(ctx, q, r, nil)
 		return err
 	})
 	return c, err
 }
 
-// claim claims an operation in the open transaction. One that waits for its next
-// attempt is claimed only early.
-func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, early bool) (claim, error) {
+// claim claims an operation in the open transaction. A worker's own sees tell which
+// leases may still hold, and leaves out what waits for its next attempt; without it
+// that is claimed early.
+func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, sees *sight) (claim, error) {
 	c, o := claim{record: r}, &r.operation
 	// Only an attempt leaves a receipt, so a first one has none to look for.
 	if r.fence() > 0 {
@@ -67,7 +69,10 @@ func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, early b
 			return c, err
 		}
 	}
-	waiting := c.event.State == string(eventPending) && (early || c.event.NextAttemptAt <= w.now)
+	if c.event.State == string(eventProcessing) && r.astray(w.now) {
+		return c, r.bringBack(ctx, q, w.now)
+	}
+	waiting := c.event.State == string(eventPending) && (sees == nil || c.event.NextAttemptAt <= w.now)
 	expired := c.event.State == string(eventProcessing) && c.event.LeaseUntil.Int64 <= w.now
 	if !waiting && !expired {
 		return c, nil
@@ -76,13 +81,14 @@ func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, early b
 		return c, &ContractError{o.StatusRef, "the outbox payload is not the operation's canonical one"}
 	}
 	if expired {
-		var err error
-		if c.lost, err = c.lostAttempt(ctx, q); err != nil {
+		lost, silent, err := c.lostAttempt(ctx, q)
+		if err != nil || silent && sees.alive(r) {
 			return c, err
 		}
+		c.lost = lost
 	}
 	c.claimed = true
-	return c, c.apply(ctx, q, move{to: processing, now: w.now, worker: w.worker, leaseUntil: w.leaseUntil, ending: endLost})
+	return c, c.apply(ctx, q, move{to: processing, now: r.later(w.now), worker: w.worker, leaseUntil: w.until, ending: endLost})
 }
 
 // maxBatch bounds how many operations one transaction claims, and with it how
@@ -101,16 +107,18 @@ type batch struct {
 	// refused are operations that cannot be claimed, by key, and why: their stored
 	// state breaks its contract.
 	refused map[int64]error
+	// waiting are operations that are not due after all.
+	waiting []int64
 }
 
 // claimDue claims up to so many due operations of each lane, except those to be
 // passed over, in one transaction. What others are claiming at the same time is
 // theirs, and what cannot be claimed keeps nothing else from it.
-func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass map[int64]bool) (b batch, err error) {
+func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass map[int64]bool, sees *sight) (b batch, err error) {
 	claim := func(ctx context.Context, q dbgen.Querier) error {
-		b = batch{refused: map[int64]error{}}
+		b, w.term = batch{refused: map[int64]error{}}, s.anew(w.term)
 		for _, share := range shares {
-			if err := w.claimLane(ctx, q, share, pass, &b); err != nil {
+			if err := w.claimLane(ctx, q, share, pass, sees, &b); err != nil {
 				return err
 			}
 		}
@@ -150,7 +158,7 @@ func (b batch) stored(ctx context.Context, q dbgen.Querier) (batch, error) {
 	return found, nil
 }
 
-func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass map[int64]bool, b *batch) error {
+func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass map[int64]bool, sees *sight, b *batch) error {
 	due, err := q.LockDueInLane(ctx, dbgen.LockDueInLaneParams{Lane: s.lane, Now: w.now, Page: int64(s.n + len(pass))})
 	if err != nil {
 		return err
@@ -170,13 +178,8 @@ func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass 
 		case !there:
 			b.refused[pk] = &ContractError{"", "an outbox event has no operation"}
 			continue
-		case row.Operation.CreatedAt > w.now:
-			// By this clock it does not exist yet, and the schema would refuse the
-			// whole batch for it.
-			b.refused[pk] = &ContractError{row.Operation.StatusRef, "it was accepted later than now"}
-			continue
 		}
-		c, err := w.claim(ctx, q, &record{operation: row.Operation, event: row.Outbox}, false)
+		c, err := w.claim(ctx, q, &record{operation: row.Operation, event: row.Outbox}, sees)
 		switch {
 		case errors.Is(err, ErrContract):
 			b.refused[pk] = err // before anything was written of it
@@ -185,6 +188,8 @@ func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass 
 		case c.claimed:
 			b.claims = append(b.claims, c)
 			s.n--
+		default:
+			b.waiting = append(b.waiting, pk)
 		}
 	}
 	return nil

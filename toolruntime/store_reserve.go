@@ -26,16 +26,20 @@ type reservation struct {
 // An admission is the decision that a new intent may be accepted.
 type admission struct {
 	approval toolresult.Approval
-	// worker and leaseUntil claim the operation in the same transaction, for a
+	// worker claims the operation in the same transaction for so many seconds, for a
 	// caller who will run it at once; without a worker it stays pending.
-	worker     string
-	leaseUntil int64
+	worker       string
+	leaseSeconds int64
+	own          bool // the time is by the ledger's own clock, see term
 }
 
 var (
 	// errScopeChanged says that the scope is not as the caller has found it;
 	// nothing was stored, and the caller looks again.
 	errScopeChanged = errors.New("the scope has changed meanwhile")
+	// errApprovalExpired says that the approval has expired since it was accepted;
+	// nothing was stored, and the caller looks again.
+	errApprovalExpired = errors.New("the approval has expired meanwhile")
 	// errCallIDConflict says that the call identity is bound to something else.
 	errCallIDConflict = errors.New("the call identity is bound to something else")
 )
@@ -57,6 +61,11 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 		return tried, nil
 	}
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		v, o, binding := v, o, binding
+		if now := s.anew(v.term()).now; v.admission != nil && now != v.now {
+			v.now = now
+			o, binding = newOperation(v), bindingOf(v)
+		}
 		if err := bindCall(ctx, q, binding); err != nil {
 			return err
 		}
@@ -66,10 +75,22 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 		r, err = insertOperation(ctx, q, v, o)
 		if doubt != nil && errors.Is(err, errScopeChanged) {
 			r, err = tried.recover(ctx, q)
+			return err
+		}
+		if err == nil && s.anew(v.term()).now >= v.admission.approval.ExpiresAt {
+			err = errApprovalExpired // nothing comes between this and the commit
 		}
 		return err
 	})
 	return r, inDoubt(err, doubt)
+}
+
+// term is the lease that the operation is reserved with.
+func (v *reservation) term() term {
+	if v.admission == nil {
+		return term{now: v.now}
+	}
+	return term{v.now, v.now + v.admission.leaseSeconds, v.admission.own}
 }
 
 // bindCall binds a call identity in a transaction of its own: it stays, whatever
@@ -192,8 +213,9 @@ func newEvent(o dbgen.Operation, v reservation) dbgen.Outbox {
 	if a := v.admission; a.worker != "" {
 		e.State = string(eventProcessing)
 		e.LeaseOwner = sql.NullString{String: a.worker, Valid: true}
-		e.LeaseUntil = sql.NullInt64{Int64: a.leaseUntil, Valid: true}
-		e.AttemptCount, e.NextAttemptAt = 1, a.leaseUntil
+		e.NextAttemptAt = v.term().until
+		e.LeaseUntil = sql.NullInt64{Int64: e.NextAttemptAt, Valid: true}
+		e.AttemptCount = 1
 	}
 	e.RowDigest = rowdigest.Event(e)
 	return e

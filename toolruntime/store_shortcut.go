@@ -6,7 +6,13 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
 )
+
+// clockTolerance is by how many seconds the time that a shortcut stores may differ
+// from the ledger's at that moment. Where it is more, the transaction takes a new
+// one.
+const clockTolerance = 1
 
 // reserveAtOnce stores an operation by the engine's shortcut. Without stored the
 // caller reserves in a transaction; doubt says that the record may be stored all
@@ -16,10 +22,15 @@ func (s *Store) reserveAtOnce(ctx context.Context, v reservation, o dbgen.Operat
 		return nil, false, nil
 	}
 	r = &record{operation: o}
+	from, until := int64(0), toolresult.MaxTime
+	if v.admission.own {
+		from, until = v.now-clockTolerance, min(v.now+1+clockTolerance, v.admission.approval.ExpiresAt)
+	}
 	stored, doubt = s.shortcut.Reserve(ctx, func(pk int64) engine.Reservation {
 		r.operation.OperationPK = pk
 		r.event = newEvent(r.operation, v)
-		return engine.Reservation{Operation: r.operation, Event: r.event, Binding: dbgen.CallBinding(binding)}
+		return engine.Reservation{Operation: r.operation, Event: r.event, Binding: dbgen.CallBinding(binding),
+			From: from, Until: until}
 	})
 	return r, stored, doubt
 }

@@ -112,52 +112,70 @@ func lanesAfter(ctx context.Context, q dbgen.Querier, cursor string) ([]string, 
 	return lanes, nil
 }
 
-// held runs change on the present rows of a claimed operation, if the claim
-// still holds.
-func (s *Store) held(ctx context.Context, c *record, change func(context.Context, dbgen.Querier, *record) error) error {
+// held runs change on the present rows of a claimed operation, if the claim still
+// holds, and returns the record. One whose attempt has ended in this way already is
+// left as it is: the answer to the commit was lost.
+func (s *Store) held(ctx context.Context, c *record, how ending, change func(context.Context, dbgen.Querier, *record) error) (r *record, err error) {
 	fence := c.fence()
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		r, err := claimed(ctx, q, c)
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		if r, err = claimed(ctx, q, c); err != nil {
+			return err
+		}
+		lost := r.mayEnd(fence)
+		if lost == nil {
+			return change(ctx, q, r)
+		}
+		rows, err := q.ListAttempts(ctx, r.operation.OperationPK)
 		if err != nil {
 			return err
 		}
-		if err := r.mayEnd(fence); err != nil {
-			return err
+		for _, a := range rows {
+			if a.Attempt == fence && a.WorkerID == c.event.LeaseOwner.String && a.Outcome == string(how) {
+				return r.confirm(ctx, q)
+			}
 		}
-		return change(ctx, q, r)
+		return lost
 	})
+	return r, err
 }
 
-// renew extends the lease of a claim that still holds.
-func (s *Store) renew(ctx context.Context, c *record, leaseUntil int64) error {
-	return s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
-		return r.extend(ctx, q, leaseUntil)
+// renewing is how no attempt ends.
+const renewing ending = ""
+
+// renew gives a claim that still holds a new lease.
+func (s *Store) renew(ctx context.Context, c *record, lease term) error {
+	_, err := s.held(ctx, c, renewing, func(ctx context.Context, q dbgen.Querier, r *record) error {
+		return r.extend(ctx, q, s.anew(lease).until)
 	})
+	return err
 }
 
 // note records how an attempt has ended, and leaves its lease to run out.
 func (s *Store) note(ctx context.Context, c *record, how ending, now int64) error {
-	return s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
+	_, err := s.held(ctx, c, how, func(ctx context.Context, q dbgen.Querier, r *record) error {
 		return endAttempt(ctx, q, r.attemptRow(how, now))
 	})
+	return err
 }
 
 // postpone ends an attempt of which nobody knows whether it had its effect. The
 // event stays leased until the next attempt, which so knows that one was lost.
 func (s *Store) postpone(ctx context.Context, c *record, how ending, now, until int64) error {
-	return s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
+	_, err := s.held(ctx, c, how, func(ctx context.Context, q dbgen.Querier, r *record) error {
 		if err := endAttempt(ctx, q, r.attemptRow(how, now)); err != nil {
 			return err
 		}
 		return r.extend(ctx, q, until)
 	})
+	return err
 }
 
 // release ends an attempt that did nothing: the operation waits for the next.
 func (s *Store) release(ctx context.Context, c *record, how ending, now, notBefore int64) error {
-	return s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
+	_, err := s.held(ctx, c, how, func(ctx context.Context, q dbgen.Querier, r *record) error {
 		return r.apply(ctx, q, move{to: pending, now: r.later(now), notBefore: notBefore, ending: how})
 	})
+	return err
 }
 
 // giveBack undoes a claim whose operation the caller does not run: another may,
@@ -172,11 +190,9 @@ func (s *Store) giveBack(ctx context.Context, c claim, now int64, after time.Dur
 
 // fail ends an operation of which nothing was done and nothing will be.
 func (s *Store) fail(ctx context.Context, c *record, reason toolresult.Code, now int64) (done *record, err error) {
-	err = s.held(ctx, c, func(ctx context.Context, q dbgen.Querier, r *record) error {
-		done = r
+	return s.held(ctx, c, endGivenUp, func(ctx context.Context, q dbgen.Querier, r *record) error {
 		return r.apply(ctx, q, move{to: failed, now: r.later(now), reason: reason, ending: endGivenUp})
 	})
-	return done, err
 }
 
 // tries is how often an operation was attempted, and since when: since it was

@@ -31,11 +31,18 @@ type worker struct {
 	busy   map[int64]bool      // operations in hand
 	pace   map[string]*pace    // of the tools that have limits
 	broken map[int64]time.Time // operations that cannot be claimed, and until when to leave them alone
+	// waiting are operations that are not due after all, and until when, by the
+	// monotonic clock, to leave them alone.
+	waiting map[int64]time.Time
+
+	sees   sight
+	looked time.Time // when the ledger was last looked through for what is astray
 }
 
 // Work claims operations that are due and carries them out, until ctx ends; then
 // it claims no more, lets the handlers that run finish within Drain, ends their
-// contexts, and returns nil. It takes turns between tools and tenants, renews
+// contexts, and returns nil; for a database that is away it waits no longer than
+// that, see [ErrNotRecorded]. It takes turns between tools and tenants, renews
 // the leases of what it runs, retries what did nothing with exponential backoff,
 // asks about lost attempts before it repeats one, and puts in review what it may
 // not repeat or has tried for too long.
@@ -52,7 +59,7 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		return err
 	}
 	w := &worker{WorkOptions: o, rt: rt, slots: make(chan struct{}, o.Concurrency),
-		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{}}
+		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{}, waiting: map[int64]time.Time{}}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	// The drain begins when ctx ends, whatever the loop is waiting for then.
@@ -122,13 +129,15 @@ const maxLanePages = 16
 // transaction. last is the lane after which to look next, or "" for anywhere; due
 // says that there was something to claim.
 func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []claim, last string, due bool, err error) {
+	now := w.rt.clock()
+	w.watch(ctx, now)
 	pass := w.passOver()
-	shares, last, err := w.rt.store.due(ctx, demand{cursor: cursor, now: w.rt.now(), limit: min(free, maxBatch), pass: pass, room: w.room})
+	shares, last, err := w.rt.store.due(ctx, demand{cursor: cursor, now: now.Unix(), limit: min(free, maxBatch), pass: pass, room: w.room})
 	if err != nil || len(shares) == 0 {
 		return nil, last, false, err
 	}
-	now := w.rt.now()
-	b, err := w.rt.store.claimDue(ctx, shares, claiming{w.WorkerID, now, w.leaseEnd(now)}, pass)
+	b, err := w.rt.store.claimDue(ctx, shares, claiming{w.WorkerID, w.lease()}, pass, &w.sees)
+	w.leaveWaiting(b.waiting)
 	for pk, cause := range b.refused {
 		// It must not keep a slot busy, nor be asked for again and again.
 		w.leaveAlone(pk)
@@ -139,7 +148,7 @@ func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []c
 
 // handBack gives back a claim for which the worker has no time any more.
 func (w *worker) handBack(ctx context.Context, c claim) {
-	if err := w.rt.store.giveBack(context.WithoutCancel(ctx), c, w.rt.now(), 0); err != nil {
+	if err := w.giveBack(ctx, c, 0); err != nil {
 		w.rt.log.ErrorContext(ctx, "work: cannot give back", "worker", w.WorkerID, "error", err)
 	}
 }
@@ -166,6 +175,13 @@ func (w *worker) passOver() map[int64]bool {
 			all[pk] = true
 		} else {
 			delete(w.broken, pk)
+		}
+	}
+	for pk, until := range w.waiting {
+		if time.Now().Before(until) {
+			all[pk] = true
+		} else {
+			delete(w.waiting, pk)
 		}
 	}
 	return all
@@ -238,9 +254,35 @@ func (w *worker) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// leaseEnd is the end of a lease that lasts for at least Lease: the ledger's
-// clock counts whole seconds, and up to one of them has passed already.
-func (w *worker) leaseEnd(now int64) int64 { return afterSeconds(now, w.Lease+time.Second) }
+// lease is one that lasts for at least Lease: the ledger's clock counts whole
+// seconds, and up to one of them has passed already.
+func (w *worker) lease() term {
+	now := w.rt.now()
+	return term{now, afterSeconds(now, w.Lease+time.Second), w.rt.own}
+}
+
+// insist is [Runtime.insist] for a claim of which no attempt is made: unrecorded, it
+// would pass for one that may have had its effect.
+func (w *worker) insist(ctx context.Context, what string, c claim, write func(context.Context) error) error {
+	free := context.WithoutCancel(ctx)
+	return w.rt.insist(func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, w.Lease) },
+		what, c.statusRef(), func(try try) error { return try(func() error { return write(free) }) })
+}
+
+// unrun gives back an operation of which no attempt could be made.
+func (w *worker) unrun(ctx context.Context, c claim, cause error) error {
+	if errors.Is(cause, ErrLeaseLost) {
+		return cause
+	}
+	return errors.Join(cause, w.giveBack(ctx, c, backoff(c.fence())))
+}
+
+// giveBack lets others have an operation after a while.
+func (w *worker) giveBack(ctx context.Context, c claim, after time.Duration) error {
+	return w.insist(ctx, "give back", c, func(ctx context.Context) error {
+		return w.rt.store.giveBack(ctx, c, w.rt.now(), after)
+	})
+}
 
 // handle carries out an operation that is claimed.
 func (w *worker) handle(ctx context.Context, c claim) {
@@ -276,20 +318,26 @@ func (w *worker) run(ctx context.Context, c claim) error {
 	t, ok := w.rt.tools[c.operation.ToolName]
 	if !ok {
 		// Another process may know it: give it back.
-		return w.rt.store.giveBack(ctx, c, w.rt.now(), backoff(c.fence()))
+		return w.giveBack(ctx, c, backoff(c.fence()))
 	}
-	if over, err := w.exhausted(ctx, c); over || err != nil {
+	if over, err := w.exhausted(ctx, c); over {
 		return err
+	} else if err != nil {
+		return w.unrun(ctx, c, err)
 	}
 	// The claim may have taken long, and begin with little of its lease left.
-	if now := w.rt.now(); time.Duration(c.event.LeaseUntil.Int64-now)*time.Second < w.Lease*2/3 {
-		if err := w.rt.store.renew(ctx, c.record, w.leaseEnd(now)); err != nil {
-			return err
+	left := w.rt.left(c.record)
+	if left < w.Lease*2/3 {
+		left = w.Lease // from before it is renewed
+		begun := time.Now()
+		if err := w.rt.store.renew(ctx, c.record, w.lease()); err != nil {
+			return w.unrun(ctx, c, err)
 		}
+		left -= time.Since(begun)
 	}
-	held, release := w.hold(ctx, c.record)
+	held, release := w.hold(ctx, c.record, left)
 	defer release()
-	outcome, err := w.rt.attempt(held, t, c, attemptOptions{worker: w.WorkOptions})
+	outcome, err := w.rt.attempt(held, t, c, attemptOptions{worker: w.WorkOptions, shutdown: ctx})
 	_ = outcome // it is in the ledger
 	return err
 }
@@ -309,39 +357,44 @@ func (w *worker) exhausted(ctx context.Context, c claim) (bool, error) {
 	if c.lost {
 		p.reason, p.ending = toolresult.OutcomeUnknown, endUnknown
 	}
-	return true, w.rt.store.park(ctx, p)
+	return true, w.insist(ctx, "park", c, func(ctx context.Context) error { return w.rt.store.park(ctx, p) })
 }
 
 // hold renews the lease of a claim until release is called. The context that it
-// returns ends when the lease is lost, or may be.
-func (w *worker) hold(ctx context.Context, c *record) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	claimed := *c // the attempt changes c
-	stop := make(chan struct{})
+// returns ends when the lease is lost, or may be: when as much time has passed, by
+// the monotonic clock, as was left of it or as the last renewal gave. Renewing goes
+// on then, because a lease that nobody has taken can be had again, for what the
+// handler has come to.
+func (w *worker) hold(ctx context.Context, c *record, left time.Duration) (context.Context, func()) {
+	renewals, stop := context.WithCancel(ctx)
+	held, cancel := context.WithCancelCause(ctx)
+	over := time.AfterFunc(left, func() { cancel(ErrLeaseLost) })
+	key, claimed := keyOf(c), *c // the attempt changes c
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
-		deadline := time.Now().Add(w.Lease)
 		tick := time.NewTicker(w.Lease / 3)
 		defer tick.Stop()
 		for {
 			select {
-			case <-stop:
+			case <-renewals.Done():
 				return
 			case <-tick.C:
 			}
-			err := w.rt.store.renew(ctx, &claimed, w.leaseEnd(w.rt.now()))
-			switch {
+			begun := time.Now()
+			switch err := w.rt.store.renew(renewals, &claimed, w.lease()); {
 			case err == nil:
-				deadline = time.Now().Add(w.Lease)
-			case errors.Is(err, ErrLeaseLost), !time.Now().Before(deadline):
+				over.Reset(w.Lease - time.Since(begun))
+				inHand.extend(key, w.Lease)
+			case errors.Is(err, ErrLeaseLost):
 				cancel(ErrLeaseLost)
 				return
 			}
 		}
 	})
-	return ctx, func() {
-		close(stop)
+	return held, func() {
+		stop()
 		renewing.Wait()
+		over.Stop()
 		cancel(nil)
 	}
 }

@@ -112,6 +112,44 @@ func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error 
 	return err
 }
 
+const ListAstray = `-- name: ListAstray :many
+SELECT operation_pk FROM outbox
+WHERE state IN ('pending', 'processing') AND next_attempt_at > ?1 AND next_attempt_at >= updated_at
+    AND updated_at - 1 > ?1 AND updated_at + updated_at - next_attempt_at > ?1
+ORDER BY lane, next_attempt_at LIMIT CAST(?2 AS BIGINT)
+`
+
+type ListAstrayParams struct {
+	Now  int64
+	Page int64
+}
+
+// ListAstray lists open events that were written so much later than now that they
+// would wait for more than twice as long as they were to: the ledger's clock has
+// been set back since.
+func (q *Queries) ListAstray(ctx context.Context, arg ListAstrayParams) ([]int64, error) {
+	rows, err := q.db.QueryContext(ctx, ListAstray, arg.Now, arg.Page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var operation_pk int64
+		if err := rows.Scan(&operation_pk); err != nil {
+			return nil, err
+		}
+		items = append(items, operation_pk)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListAttempts = `-- name: ListAttempts :many
 SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest FROM attempts WHERE operation_pk = ?1 ORDER BY attempt
 `

@@ -119,6 +119,10 @@ type Querier interface {
 	InsertTombstone(ctx context.Context, arg InsertTombstoneParams) (int64, error)
 	// ListAges is a page of what says whether an operation may be pruned.
 	ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesRow, error)
+	// ListAstray lists open events that were written so much later than now that they
+	// would wait for more than twice as long as they were to: the ledger's clock has
+	// been set back since.
+	ListAstray(ctx context.Context, arg ListAstrayParams) ([]int64, error)
 	// ListAttempts returns an operation's attempts that have ended, in order.
 	ListAttempts(ctx context.Context, operationPk int64) ([]Attempt, error)
 	// ListCallBindingAges is ListCallBindings with what says whether one may be

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 )
@@ -62,6 +63,15 @@ type Engine interface {
 	// Limits says what the database cannot hold.
 	Limits() Limits
 
+	// Now is the ledger's clock, the same for all who work on the ledger: by it
+	// leases run out, operations fall due and approvals expire. A unit that runs in
+	// Write or WriteWith may read it again, as it is at that moment. It asks nobody.
+	Now() time.Time
+
+	// Skew is how far the host's clock was ahead of the ledger's when the two were
+	// last held against each other; 0 where they are one.
+	Skew() time.Duration
+
 	// Close ends the engine after the units that are running.
 	Close() error
 }
@@ -84,6 +94,9 @@ type Reservation struct {
 	Operation dbgen.Operation
 	Event     dbgen.Outbox
 	Binding   dbgen.CallBinding
+	// The ledger's clock must be at From or later, and before Until, when this is
+	// stored: the rows say when that was, and the approval must not have expired.
+	From, Until int64
 }
 
 // A Commitment moves an operation and its event from the rows that were read to

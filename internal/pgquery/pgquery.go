@@ -178,6 +178,11 @@ func (s *Queries) ListAttempts(ctx context.Context, operationPK int64) ([]dbgen.
 	return list(rows, func(r postgres.Attempt) dbgen.Attempt { return dbgen.Attempt(r) }, s.classify(err))
 }
 
+func (s *Queries) ListAstray(ctx context.Context, arg dbgen.ListAstrayParams) ([]int64, error) {
+	pks, err := s.q.ListAstray(ctx, postgres.ListAstrayParams(arg))
+	return pks, s.classify(err)
+}
+
 func (s *Queries) ListDueInLane(ctx context.Context, arg dbgen.ListDueInLaneParams) ([]int64, error) {
 	v, err := s.q.ListDueInLane(ctx, postgres.ListDueInLaneParams(arg))
 	return v, s.classify(err)

@@ -55,6 +55,8 @@ func Reserve(path string, r engine.Reservation, stored func(next int64)) Stateme
 
 		Provider: b.Provider, APIFamily: b.APIFamily, ResponseID: b.ResponseID, CallID: b.CallID,
 		FingerprintSha256: b.FingerprintSha256, BoundAt: b.CreatedAt, BoundRef: b.StatusRef, BindingDigest: b.RowDigest,
+
+		ValidFrom: r.From, ValidUntil: r.Until,
 	}
 	s := recorded(func(ctx context.Context, q *postgres.Queries) error { return q.Reserve(ctx, arg) })
 	s.read = key(stored)

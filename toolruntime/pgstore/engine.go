@@ -179,13 +179,15 @@ func runOf(conn *sql.Conn) (run string) {
 
 const timeline = "pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)"
 
-// begin also takes the transaction's id, in the same round trip.
+// begin also takes the transaction's id and hears the time, in the same round trip.
 func (e *pgEngine) begin(ctx context.Context, conn *sql.Conn) (tx transaction, err error) {
-	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; "+e.pin()+"; SELECT pg_catalog.pg_current_xact_id(), "+timeline)
+	sent := time.Now()
+	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; "+e.pin()+"; SELECT pg_catalog.pg_current_xact_id(), "+timeline+", "+serverTime)
 	if err != nil {
 		return tx, err
 	}
 	row := results[2].Rows[0]
+	e.clock.hear(row[2], sent)
 	return transaction{string(row[0]), string(row[1]), runOf(conn)}, nil
 }
 

@@ -27,18 +27,21 @@ var kinds = map[string]error{
 	"28":    engine.ErrCannotOpen,  // authorization
 	"3D":    engine.ErrCannotOpen,  // no such database
 	"40001": engine.ErrBusy,        // serialization failure
+	"40002": engine.ErrConstraint,  // integrity constraint violation at the commit
 	"40P01": engine.ErrBusy,        // deadlock
 	"42501": engine.ErrCannotOpen,  // privilege
 	"42P05": engine.ErrUnavailable, // a prepared statement is there already: the same
 	"53100": engine.ErrFull,
-	"53200": engine.ErrBusy,        // out of memory
+	"53200": engine.ErrDatabase,    // out of memory: nobody holds anything, and no space on a disk would help
 	"53300": engine.ErrUnavailable, // too many connections
 	"54000": engine.ErrConstraint,  // a key longer than an index can hold
+	"55006": engine.ErrBusy,        // object in use
 	"55P03": engine.ErrBusy,        // lock timeout
 	"57014": engine.ErrBusy,        // statement timeout
 	"57P01": engine.ErrUnavailable, // shutting down
 	"57P02": engine.ErrUnavailable, // crashed
 	"57P03": engine.ErrUnavailable, // starting up
+	"57P04": engine.ErrCannotOpen,  // the database was dropped
 	"57P05": engine.ErrUnavailable, // idle session
 	"P0001": engine.ErrConstraint,  // a trigger of the operator refused the row
 	"XX001": engine.ErrCorrupt,

@@ -58,7 +58,11 @@ func TestClassify(t *testing.T) {
 		// These cannot be provoked without filling a disk or breaking a file: the
 		// server is told to raise them.
 		{"53100", raise("53100"), engine.ErrFull},
+		{"53200", raise("53200"), engine.ErrDatabase},
 		{"53300", raise("53300"), engine.ErrUnavailable},
+		{"53400", raise("53400"), engine.ErrDatabase},
+		{"55006", raise("55006"), engine.ErrBusy},
+		{"58030", raise("58030"), engine.ErrDatabase},
 		{"57P03", raise("57P03"), engine.ErrUnavailable},
 		{"40001", raise("40001"), engine.ErrBusy},
 		{"XX001", raise("XX001"), engine.ErrCorrupt},
@@ -111,7 +115,7 @@ func holdRow(t *testing.T, address string) {
 func expectKind(t *testing.T, err, kind error, code string) {
 	t.Helper()
 	var known *engine.Error
-	if !errors.As(err, &known) || !errors.Is(err, kind) || !errors.Is(err, engine.ErrDatabase) || known.Code != code {
+	if !errors.As(err, &known) || known.Kind != kind || !errors.Is(err, engine.ErrDatabase) || known.Code != code {
 		t.Fatalf("got %v, want %v (%s)", err, kind, code)
 	}
 	if strings.Contains(err.Error(), secret) {

@@ -57,7 +57,9 @@ type Options struct {
 	// 0 means [DefaultLockTimeout].
 	LockTimeout time.Duration
 	// RetryTimeout is for how long a call waits out a server that restarts or
-	// fails over, and repeats what lost a race; 0 means [DefaultRetryTimeout].
+	// fails over, and repeats what lost a race; 0 means [DefaultRetryTimeout]. What
+	// an attempt has come to is tried again after that, see
+	// [toolruntime.ErrNotRecorded].
 	RetryTimeout time.Duration
 	// Migrate lets Open make the schema, or bring an older ledger up to date.
 	// Without it Open changes nothing. A newer ledger is always refused.
@@ -109,6 +111,8 @@ type pgEngine struct {
 	retry    time.Duration
 	lock     string      // the lock timeout of a batch
 	noKeys   atomic.Bool // the role may not use the sequence of operations
+
+	clock clock
 
 	lookups gatherer[*lookup]
 	writes  gatherer[*write]

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -74,11 +75,11 @@ SELECT 'synchronous_commit', pg_catalog.set_config('synchronous_commit', 'on', f
 WHERE $3::pg_catalog.bool AND pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off'`
 
 // confirm reads the settings back, in a transaction of its own: a pooler may have
-// given that to another session. The last row is serverRun.
+// given that to another session. The last row is serverRun, and the server's time.
 const confirm = `SELECT s.name, pg_catalog.current_setting(s.name), pg_catalog.pg_backend_pid()::pg_catalog.text
 FROM unnest($1::pg_catalog.text[]) AS s(name)
 UNION ALL
-SELECT '', ` + serverRun + `, ''`
+SELECT '', ` + serverRun + `, CAST(` + serverTime + ` AS pg_catalog.text)`
 
 // settle makes a new connection what the store rests on.
 func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
@@ -98,6 +99,7 @@ func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
 	for _, row := range set {
 		names = append(names, row[0])
 	}
+	sent := time.Now()
 	kept, err := ask(ctx, conn, confirm, array(names))
 	if err != nil {
 		return err
@@ -114,6 +116,7 @@ func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	conn.PgConn().CustomData()[runKey] = kept[len(set)][1]
+	e.clock.hear([]byte(kept[len(set)][2]), sent)
 	return nil
 }
 

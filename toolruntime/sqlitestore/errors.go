@@ -16,6 +16,7 @@ import (
 var kinds = map[sqlite3.ErrNo]error{
 	sqlite3.ErrBusy:       engine.ErrBusy,
 	sqlite3.ErrLocked:     engine.ErrBusy,
+	sqlite3.ErrProtocol:   engine.ErrBusy, // too many who start to read or write at once
 	sqlite3.ErrConstraint: engine.ErrConstraint,
 	sqlite3.ErrMismatch:   engine.ErrConstraint,
 	sqlite3.ErrFull:       engine.ErrFull,

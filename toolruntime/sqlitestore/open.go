@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/hostclock"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -213,6 +214,13 @@ func (e *sqliteEngine) openReaders(ctx context.Context) error {
 	_, err := e.watch.look()
 	return err
 }
+
+// Now implements [engine.Engine]. All who have the file open are on one host, and
+// share its clock.
+func (e *sqliteEngine) Now() time.Time { return hostclock.Now() }
+
+// Skew implements [engine.Engine].
+func (e *sqliteEngine) Skew() time.Duration { return 0 }
 
 // Write implements [engine.Engine].
 func (e *sqliteEngine) Write(ctx context.Context, unit engine.Unit) error {

@@ -64,6 +64,10 @@ LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_p
 -- once, the server may have to end one of the two, which is then repeated.
 -- What is pruned meanwhile is either still there in the statement's snapshot, or
 -- has its tombstone in it; what is inserted meanwhile is too young to be pruned.
+--
+-- The rows are for a time of the server's clock. Where that is another there is no
+-- row; where it has passed while the statement waited, an event without an id
+-- fails it.
 WITH taken AS (
     INSERT INTO operations (
         operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json,
@@ -80,7 +84,10 @@ WITH taken AS (
         @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
         @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
         @created_at, @updated_at, @completed_at, @reason, @row_digest
-    WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT) AND NOT EXISTS (
+    WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT)
+    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) >= CAST(@valid_from AS BIGINT)
+    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST(@valid_until AS BIGINT)
+    AND NOT EXISTS (
         SELECT 1 FROM tombstones
         WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
             AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
@@ -97,7 +104,9 @@ WITH taken AS (
         attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
     )
     SELECT
-        taken.operation_pk, @event_id, @payload_json, @event_state, @lease_owner, @lease_until,
+        taken.operation_pk,
+        CASE WHEN EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST(@valid_until AS BIGINT) THEN CAST(@event_id AS TEXT) END,
+        @payload_json, @event_state, @lease_owner, @lease_until,
         @attempt_count, @event_created_at, @event_updated_at, @event_digest, @next_attempt_at, @lane
     FROM taken
 ), binding AS (

@@ -38,6 +38,15 @@ SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = @lane AND next_attempt_at <= @now
 ORDER BY next_attempt_at, operation_pk LIMIT CAST(@page AS BIGINT);
 
+-- name: ListAstray :many
+-- ListAstray lists open events that were written so much later than now that they
+-- would wait for more than twice as long as they were to: the ledger's clock has
+-- been set back since.
+SELECT operation_pk FROM outbox
+WHERE state IN ('pending', 'processing') AND next_attempt_at > @now AND next_attempt_at >= updated_at
+    AND updated_at - 1 > @now AND updated_at + updated_at - next_attempt_at > @now
+ORDER BY lane, next_attempt_at LIMIT CAST(@page AS BIGINT);
+
 -- name: InsertAttempt :execrows
 -- InsertAttempt records how an attempt has ended, unless that is known.
 INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)

@@ -336,7 +336,10 @@ WITH taken AS (
         $17, $18, $19, $20, $21,
         $22, $23, $24, $25, $26,
         $27, $28, $29, $30, $31
-    WHERE pg_catalog.current_setting('search_path') = CAST($32 AS TEXT) AND NOT EXISTS (
+    WHERE pg_catalog.current_setting('search_path') = CAST($32 AS TEXT)
+    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) >= CAST($33 AS BIGINT)
+    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($34 AS BIGINT)
+    AND NOT EXISTS (
         SELECT 1 FROM tombstones
         WHERE tombstones.tenant_id = $2 AND tombstones.subject_id = $3
             AND tombstones.tool_name = $4 AND tombstones.idempotency_key = $5
@@ -353,8 +356,10 @@ WITH taken AS (
         attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
     )
     SELECT
-        taken.operation_pk, $33, $34, $35, $36, $37,
-        $38, $39, $40, $41, $42, $43
+        taken.operation_pk,
+        CASE WHEN EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($34 AS BIGINT) THEN CAST($35 AS TEXT) END,
+        $36, $37, $38, $39,
+        $40, $41, $42, $43, $44, $45
     FROM taken
 ), binding AS (
     INSERT INTO call_bindings (
@@ -362,8 +367,8 @@ WITH taken AS (
         fingerprint_sha256, created_at, status_ref, row_digest
     )
     SELECT
-        $2, $3, $44, $45, $46, $47,
-        $48, $49, $50, $51
+        $2, $3, $46, $47, $48, $49,
+        $50, $51, $52, $53
     FROM taken
 )
 SELECT pg_catalog.nextval(CAST(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk') AS regclass)) AS next_key
@@ -403,6 +408,8 @@ type ReserveParams struct {
 	Reason               string
 	RowDigest            []byte
 	SearchPath           string
+	ValidFrom            int64
+	ValidUntil           int64
 	EventID              string
 	PayloadJSON          string
 	EventState           string
@@ -435,6 +442,10 @@ type ReserveParams struct {
 // once, the server may have to end one of the two, which is then repeated.
 // What is pruned meanwhile is either still there in the statement's snapshot, or
 // has its tombstone in it; what is inserted meanwhile is too young to be pruned.
+//
+// The rows are for a time of the server's clock. Where that is another there is no
+// row; where it has passed while the statement waited, an event without an id
+// fails it.
 func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) error {
 	_, err := q.db.ExecContext(ctx, reserve,
 		arg.OperationPK,
@@ -469,6 +480,8 @@ func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) error {
 		arg.Reason,
 		arg.RowDigest,
 		arg.SearchPath,
+		arg.ValidFrom,
+		arg.ValidUntil,
 		arg.EventID,
 		arg.PayloadJSON,
 		arg.EventState,
