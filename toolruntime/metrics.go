@@ -29,11 +29,14 @@ type AttemptCount struct {
 // all of them share.
 type Metrics struct {
 	Attempts []AttemptCount // by tool and outcome
+	// FailedSweeps is how often workers could not look for work, or not claim it,
+	// because the database did not answer or refused.
+	FailedSweeps int64
 }
 
 // Metrics returns the numbers of this runtime.
 func (rt *Runtime) Metrics() Metrics {
-	var m Metrics
+	m := Metrics{FailedSweeps: rt.failedSweeps.Load()}
 	rt.ended.mu.Lock()
 	defer rt.ended.mu.Unlock()
 	for k, n := range rt.ended.counts {

@@ -100,7 +100,7 @@ func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
 	if errors.Is(context.Cause(ctx), errDrained) {
 		how = endInterrupted
 	}
-	if a.tool.effect == Once {
+	if a.tool.effect == Once || errors.Is(cause, errKeyForgotten) {
 		return a.park(ctx, parking{reason: toolresult.OutcomeUnknown, ending: how})
 	}
 	wait := backoff(a.claim.fence())
@@ -172,7 +172,7 @@ func (a *attempt) insist(write func() error) error {
 
 func (a *attempt) settle(ctx context.Context, what string, record func(context.Context, *Store, int64) error) error {
 	if err := a.insist(func() error { return record(context.WithoutCancel(ctx), a.rt.store, a.rt.now()) }); err != nil {
-		return fmt.Errorf("toolruntime: %s %s: %w", what, a.effect.StatusRef, err)
+		return fmt.Errorf("toolruntime: %s %s: %w", what, a.claim.statusRef(), err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ type claim struct {
 	*record
 	claimed bool
 	lost    bool // an earlier attempt ended without a word
+	foreign bool // it could be claimed, by a worker that knows its contract
 }
 
 // lostAttempt reports whether the attempt whose lease has run out, or one before
@@ -35,12 +36,12 @@ func (r *record) later(now int64) int64 { return max(now, r.operation.UpdatedAt)
 type claiming struct {
 	worker          string
 	now, leaseUntil int64
+	knows           func(*record) bool // whether its tool is here, under its contract
 }
 
 // claimByRef gives a worker the exclusive right to an operation until
 // leaseUntil: if it is pending, or if its lease has run out.
-func (s *Store) claimByRef(ctx context.Context, statusRef, worker string, now, leaseUntil int64) (c claim, err error) {
-	w := claiming{worker, now, leaseUntil}
+func (s *Store) claimByRef(ctx context.Context, statusRef string, w claiming) (c claim, err error) {
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		c = claim{}
 		o, err := q.GetOperationByRef(ctx, statusRef)
@@ -72,6 +73,10 @@ func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, early b
 	if !waiting && !expired {
 		return c, nil
 	}
+	if !w.knows(r) {
+		c.foreign = true
+		return c, r.intact()
+	}
 	if c.event.PayloadJSON != toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName) {
 		return c, &ContractError{o.StatusRef, "the outbox payload is not the operation's canonical one"}
 	}
@@ -101,6 +106,7 @@ type batch struct {
 	// refused are operations that cannot be claimed, by key, and why: their stored
 	// state breaks its contract.
 	refused map[int64]error
+	foreign map[int64]string // the tools of those whose contract the worker does not know
 }
 
 // claimDue claims up to so many due operations of each lane, except those to be
@@ -108,7 +114,7 @@ type batch struct {
 // theirs, and what cannot be claimed keeps nothing else from it.
 func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass map[int64]bool) (b batch, err error) {
 	claim := func(ctx context.Context, q dbgen.Querier) error {
-		b = batch{refused: map[int64]error{}}
+		b = batch{refused: map[int64]error{}, foreign: map[int64]string{}}
 		for _, share := range shares {
 			if err := w.claimLane(ctx, q, share, pass, &b); err != nil {
 				return err
@@ -137,7 +143,7 @@ func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass m
 // was lost: all of it, but for what others have claimed since. Writing a row as it
 // should be makes sure that what is found is as durable as any commit.
 func (b batch) stored(ctx context.Context, q dbgen.Querier) (batch, error) {
-	found := batch{refused: b.refused}
+	found := batch{refused: b.refused, foreign: b.foreign}
 	for _, c := range b.claims {
 		r := *c.record
 		err := r.extend(ctx, q, r.event.LeaseUntil.Int64)
@@ -182,6 +188,8 @@ func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass 
 			b.refused[pk] = err // before anything was written of it
 		case err != nil:
 			return err
+		case c.foreign:
+			b.foreign[pk] = row.Operation.ToolName
 		case c.claimed:
 			b.claims = append(b.claims, c)
 			s.n--

@@ -31,6 +31,10 @@ type worker struct {
 	busy   map[int64]bool      // operations in hand
 	pace   map[string]*pace    // of the tools that have limits
 	broken map[int64]time.Time // operations that cannot be claimed, and until when to leave them alone
+
+	// Of the loop alone: what it has said once.
+	met  map[string]bool // versions that it does not know
+	told map[int64]bool  // operations that cannot be claimed
 }
 
 // Work claims operations that are due and carries them out, until ctx ends; then
@@ -49,7 +53,8 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		return err
 	}
 	w := &worker{WorkOptions: o, rt: rt, slots: make(chan struct{}, o.Concurrency),
-		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{}}
+		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{},
+		met: map[string]bool{}, told: map[int64]bool{}}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	// The drain begins when ctx ends, whatever the loop is waiting for then.
@@ -83,6 +88,7 @@ func (w *worker) loop(ctx context.Context, start func(claim)) {
 		}
 		claims, last, due, err := w.claim(ctx, cursor, free)
 		if err != nil && ctx.Err() == nil {
+			w.rt.failedSweeps.Add(1)
 			w.rt.log.WarnContext(ctx, "work: cannot claim", "worker", w.WorkerID, "error", err)
 		}
 		for _, c := range claims {
@@ -120,18 +126,52 @@ const maxLanePages = 16
 // says that there was something to claim.
 func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []claim, last string, due bool, err error) {
 	pass := w.passOver()
-	shares, last, err := w.rt.store.due(ctx, demand{cursor: cursor, now: w.rt.now(), limit: min(free, maxBatch), pass: pass, room: w.room})
-	if err != nil || len(shares) == 0 {
-		return nil, last, false, err
+	u, err := w.rt.store.due(ctx, demand{cursor: cursor, now: w.rt.now(), limit: min(free, maxBatch), pass: pass,
+		room: w.room, known: w.rt.knows})
+	if err != nil {
+		return nil, "", false, err
+	}
+	for _, version := range u.foreign {
+		w.meet(ctx, version)
+	}
+	if len(u.shares) == 0 {
+		return nil, u.last, false, nil
 	}
 	now := w.rt.now()
-	b, err := w.rt.store.claimDue(ctx, shares, claiming{w.WorkerID, now, w.leaseEnd(now)}, pass)
+	b, err := w.rt.store.claimDue(ctx, u.shares, claiming{w.WorkerID, now, w.leaseEnd(now), w.rt.carries}, pass)
+	for pk, tool := range b.foreign {
+		w.leaveAlone(pk)
+		w.meet(ctx, lanePart(tool))
+	}
 	for pk, cause := range b.refused {
 		// It must not keep a slot busy, nor be asked for again and again.
 		w.leaveAlone(pk)
-		w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
+		if !w.told[pk] {
+			w.told[pk] = true
+			w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
+		}
 	}
-	return b.claims, last, true, err
+	return b.claims, u.last, true, err
+}
+
+// meet says once that there is work which this worker leaves to others, because it
+// does not know the tool, or not that version of it.
+func (w *worker) meet(ctx context.Context, version string) {
+	if w.met[version] {
+		return
+	}
+	st, err := w.rt.Stats(ctx)
+	if err != nil {
+		return // next time
+	}
+	w.met[version] = true
+	tool := toolOf(version)
+	for _, t := range st.Tools {
+		if t.Tool == tool {
+			w.rt.log.WarnContext(ctx, "work: no worker here knows it", "worker", w.WorkerID, "tool", tool,
+				"operations", t.NotKnownHere, "oldest", time.Duration(w.rt.now()-t.OldestNotKnownHere)*time.Second)
+		}
+	}
 }
 
 // handBack gives back a claim for which the worker has no time any more.
@@ -174,9 +214,6 @@ func (w *worker) room(tool string) int {
 	defer w.mu.Unlock()
 	n := w.Concurrency
 	t, p := w.rt.tools[tool], w.pace[tool]
-	if t == nil {
-		return n
-	}
 	if p == nil {
 		p = &pace{}
 	}
@@ -200,7 +237,7 @@ func (w *worker) begin(c claim) {
 	defer w.mu.Unlock()
 	w.busy[c.operation.OperationPK] = true
 	tool := c.operation.ToolName
-	if t := w.rt.tools[tool]; t != nil && (t.concurrent > 0 || t.perSecond > 0) {
+	if t := w.rt.tools[tool]; t.concurrent > 0 || t.perSecond > 0 {
 		p := w.pace[tool]
 		if p == nil {
 			p = &pace{}
@@ -270,11 +307,6 @@ func (w *worker) leaveAlone(pk int64) {
 }
 
 func (w *worker) run(ctx context.Context, c claim) error {
-	t, ok := w.rt.tools[c.operation.ToolName]
-	if !ok {
-		// Another process may know it: give it back.
-		return w.rt.store.giveBack(ctx, c, w.rt.now(), backoff(c.fence()))
-	}
 	if over, err := w.exhausted(ctx, c); over || err != nil {
 		return err
 	}
@@ -286,8 +318,7 @@ func (w *worker) run(ctx context.Context, c claim) error {
 	}
 	held, release := w.hold(ctx, c.record)
 	defer release()
-	outcome, err := w.rt.attempt(held, t, c, attemptOptions{worker: w.WorkOptions})
-	_ = outcome // it is in the ledger
+	_, err := w.rt.attempt(held, w.rt.carrier(c.record), c, attemptOptions{worker: w.WorkOptions})
 	return err
 }
 

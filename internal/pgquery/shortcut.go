@@ -44,6 +44,7 @@ func Reserve(r engine.Reservation, stored func(next int64)) Statement {
 		FirstProvider: o.FirstProvider, FirstAPIFamily: o.FirstAPIFamily,
 		FirstAdapterRevision: o.FirstAdapterRevision, StatusRef: o.StatusRef, State: o.State,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
+		EffectKind: o.EffectKind,
 
 		EventID: e.EventID, PayloadJSON: e.PayloadJSON, EventState: e.State,
 		LeaseOwner: e.LeaseOwner, LeaseUntil: e.LeaseUntil, AttemptCount: e.AttemptCount,
@@ -75,6 +76,7 @@ func Commit(c engine.Commitment, stored func(pk int64)) Statement {
 		FirstOperationID: from.FirstOperationID, FirstCallID: from.FirstCallID, FirstResponseID: from.FirstResponseID,
 		FirstProvider: from.FirstProvider, FirstAPIFamily: from.FirstAPIFamily,
 		FirstAdapterRevision: from.FirstAdapterRevision, StatusRef: from.StatusRef, CreatedAt: from.CreatedAt,
+		EffectKind: from.EffectKind,
 		State: o.State, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
 
 		FromEventDigest: fromEvent.RowDigest, FromEventState: fromEvent.State,

@@ -23,7 +23,7 @@ SELECT
     operations.approved_at, operations.first_operation_id, operations.first_call_id,
     operations.first_response_id, operations.first_provider, operations.first_api_family,
     operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at,
-    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
+    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
     local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
@@ -65,7 +65,7 @@ WITH taken AS (
         producer_revision, policy_revision, approval_id, approver_id, approval_digest,
         approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
         first_provider, first_api_family, first_adapter_revision, status_ref, state,
-        created_at, updated_at, completed_at, reason, row_digest
+        created_at, updated_at, completed_at, reason, row_digest, effect_kind
     )
     SELECT
         @operation_pk, @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @arguments_json,
@@ -73,7 +73,7 @@ WITH taken AS (
         @producer_revision, @policy_revision, @approval_id, @approver_id, @approval_digest,
         @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
         @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
-        @created_at, @updated_at, @completed_at, @reason, @row_digest
+        @created_at, @updated_at, @completed_at, @reason, @row_digest, @effect_kind
     WHERE NOT EXISTS (
         SELECT 1 FROM tombstones
         WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
@@ -142,6 +142,7 @@ WITH held AS (
         AND operations.first_api_family = @first_api_family
         AND operations.first_adapter_revision = @first_adapter_revision
         AND operations.status_ref = @status_ref AND operations.created_at = @created_at
+        AND operations.effect_kind = @effect_kind
     FOR NO KEY UPDATE
 ), moved AS (
     UPDATE outbox

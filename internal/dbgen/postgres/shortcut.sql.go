@@ -37,20 +37,21 @@ WITH held AS (
         AND operations.first_api_family = $38
         AND operations.first_adapter_revision = $39
         AND operations.status_ref = $40 AND operations.created_at = $41
+        AND operations.effect_kind = $42
     FOR NO KEY UPDATE
 ), moved AS (
     UPDATE outbox
-    SET state = $42, lease_owner = NULL, lease_until = NULL,
-        updated_at = $43, row_digest = $44, next_attempt_at = $45
+    SET state = $43, lease_owner = NULL, lease_until = NULL,
+        updated_at = $44, row_digest = $45, next_attempt_at = $46
     FROM held WHERE outbox.operation_pk = held.operation_pk
 ), tried AS (
     INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
-    SELECT held.operation_pk, $4, $46, $47, $48, $49, $50
+    SELECT held.operation_pk, $4, $47, $48, $49, $50, $51
     FROM held
     ON CONFLICT DO NOTHING
 ), ended AS (
     UPDATE operations
-    SET state = $51, updated_at = $52, completed_at = $53, reason = $54, row_digest = $55
+    SET state = $52, updated_at = $53, completed_at = $54, reason = $55, row_digest = $56
     FROM held WHERE operations.operation_pk = held.operation_pk
 ), observed AS (
     INSERT INTO downstream_receipts (
@@ -59,9 +60,9 @@ WITH held AS (
         observed_at, effect_revision, committed_at, row_digest
     )
     SELECT
-        $17, $18, $19, $20, $21, $56,
-        $57, $58, $59, $60,
-        $61, $25, $62, $63
+        $17, $18, $19, $20, $21, $57,
+        $58, $59, $60, $61,
+        $62, $25, $63, $64
     FROM held
 ), accepted AS (
     INSERT INTO local_receipts (
@@ -69,8 +70,8 @@ WITH held AS (
         producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
     )
     SELECT
-        held.operation_pk, $56, $57, $21, $58,
-        $59, $60, $61, $25, $64, $65
+        held.operation_pk, $57, $58, $21, $59,
+        $60, $61, $62, $25, $65, $66
     FROM held
 )
 SELECT held.operation_pk FROM held
@@ -118,6 +119,7 @@ type CommitParams struct {
 	FirstAdapterRevision string
 	StatusRef            string
 	CreatedAt            int64
+	EffectKind           string
 	EventState           string
 	EventUpdatedAt       int64
 	EventDigest          []byte
@@ -195,6 +197,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) error {
 		arg.FirstAdapterRevision,
 		arg.StatusRef,
 		arg.CreatedAt,
+		arg.EffectKind,
 		arg.EventState,
 		arg.EventUpdatedAt,
 		arg.EventDigest,
@@ -232,7 +235,7 @@ SELECT
     operations.approved_at, operations.first_operation_id, operations.first_call_id,
     operations.first_response_id, operations.first_provider, operations.first_api_family,
     operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at,
-    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
+    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
     local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
@@ -311,7 +314,7 @@ WITH taken AS (
         producer_revision, policy_revision, approval_id, approver_id, approval_digest,
         approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
         first_provider, first_api_family, first_adapter_revision, status_ref, state,
-        created_at, updated_at, completed_at, reason, row_digest
+        created_at, updated_at, completed_at, reason, row_digest, effect_kind
     )
     SELECT
         $1, $2, $3, $4, $5, $6, $7,
@@ -319,7 +322,7 @@ WITH taken AS (
         $12, $13, $14, $15, $16,
         $17, $18, $19, $20, $21,
         $22, $23, $24, $25, $26,
-        $27, $28, $29, $30, $31
+        $27, $28, $29, $30, $31, $32
     WHERE NOT EXISTS (
         SELECT 1 FROM tombstones
         WHERE tombstones.tenant_id = $2 AND tombstones.subject_id = $3
@@ -337,8 +340,8 @@ WITH taken AS (
         attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
     )
     SELECT
-        taken.operation_pk, $32, $33, $34, $35, $36,
-        $37, $38, $39, $40, $41, $42
+        taken.operation_pk, $33, $34, $35, $36, $37,
+        $38, $39, $40, $41, $42, $43
     FROM taken
 ), binding AS (
     INSERT INTO call_bindings (
@@ -346,8 +349,8 @@ WITH taken AS (
         fingerprint_sha256, created_at, status_ref, row_digest
     )
     SELECT
-        $2, $3, $43, $44, $45, $46,
-        $47, $48, $49, $50
+        $2, $3, $44, $45, $46, $47,
+        $48, $49, $50, $51
     FROM taken
 )
 SELECT CAST(nextval(pg_get_serial_sequence('operations', 'operation_pk')) AS BIGINT) AS next_key
@@ -386,6 +389,7 @@ type ReserveParams struct {
 	CompletedAt          sql.NullInt64
 	Reason               string
 	RowDigest            []byte
+	EffectKind           string
 	EventID              string
 	PayloadJSON          string
 	EventState           string
@@ -451,6 +455,7 @@ func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) error {
 		arg.CompletedAt,
 		arg.Reason,
 		arg.RowDigest,
+		arg.EffectKind,
 		arg.EventID,
 		arg.PayloadJSON,
 		arg.EventState,
