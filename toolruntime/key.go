@@ -14,7 +14,7 @@ var errKeyForgotten = errors.New("the downstream may have forgotten the key, so 
 // readKey reads what is known of the key, where the downstream forgets keys and
 // there was an attempt before this one.
 func (a *attempt) readKey(ctx context.Context) (err error) {
-	if a.tool.keyMemory > 0 && a.claim.fence() > 1 {
+	if a.tool.mayForget() && a.claim.fence() > 1 {
 		a.key, err = a.rt.store.keyUse(ctx, a.claim.record)
 	}
 	return err
@@ -26,16 +26,19 @@ func (a *attempt) forgotten(limit time.Duration) bool {
 	return (a.uncertain || a.key.doubtful) && a.tool.forgets(a.key, a.rt.now(), limit)
 }
 
+// mayForget reports whether there is a key that the downstream forgets.
+func (t *tool) mayForget() bool { return t.keyMemory != 0 && t.keyMemory != Forever }
+
 // forgets reports whether a key may be forgotten within limit. Seconds are whole,
 // so it is up to one later than now.
 func (t *tool) forgets(k keyUse, now int64, limit time.Duration) bool {
-	return t.keyMemory > 0 && k.since > 0 && now+1-k.since > int64((t.keyMemory-limit)/time.Second)
+	return t.mayForget() && k.since > 0 && now+1-k.since > int64((t.keyMemory-limit)/time.Second)
 }
 
 // mayTryAgain refuses a decision that no worker would carry out.
 func (rt *Runtime) mayTryAgain(ctx context.Context, r *record) error {
 	t := rt.carrier(r)
-	if t == nil || t.keyMemory == 0 || r.state() != inReview {
+	if t == nil || !t.mayForget() || r.state() != inReview {
 		return nil
 	}
 	k, err := rt.store.keyUse(ctx, r)

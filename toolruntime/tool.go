@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 
@@ -112,10 +113,11 @@ type Tool[In, Out any] struct {
 	Equal        map[string]string // output field -> the argument that it must equal
 
 	// KeyMemory is for how long the downstream of an idempotent or a queryable tool
-	// remembers our key, counted from the first attempt that may have reached it; 0
-	// means that it never forgets. Where a repetition could end after that it is not
-	// made, and what Find does not find is not taken for "not done": the operation
-	// goes in review, and nobody's try_again repeats it.
+	// remembers our key, counted from the first attempt that may have reached it. 0
+	// means [DefaultKeyMemory] for an idempotent tool, and [Forever] for a queryable
+	// one. Where a repetition could end after that it is not made, and what Find does
+	// not find is not taken for "not done": the operation goes in review, and a
+	// person's try_again is refused. It must be longer than Timeout.
 	KeyMemory time.Duration
 
 	// Versions are other contracts of this tool under which the ledger has
@@ -177,9 +179,9 @@ type tool struct {
 	description string
 	effect      EffectKind
 	timeout     time.Duration
-	concurrent  int     // 0 is no limit
-	perSecond   float64 // 0 is no limit
-	keyMemory   time.Duration
+	concurrent  int           // 0 is no limit
+	perSecond   float64       // 0 is no limit
+	keyMemory   time.Duration // 0 for what has no key
 	decode      func(args string) (input, error)
 	rule        func(ctx context.Context, p toolresult.Principal, in input) (bool, error)
 	run         func(ctx context.Context, e Effect, in input) (observed, error)
@@ -207,6 +209,23 @@ type observed struct {
 
 const defaultTimeout = 30 * time.Second
 
+const (
+	// DefaultKeyMemory is for how long payment services commonly keep a key.
+	DefaultKeyMemory = 24 * time.Hour
+	// Forever is the KeyMemory of a downstream that never forgets.
+	Forever time.Duration = math.MaxInt64
+)
+
+func (t Tool[In, Out]) memory() time.Duration {
+	switch {
+	case t.KeyMemory == 0 && t.Risk == Write && t.Effect == Idempotent:
+		return DefaultKeyMemory
+	case t.KeyMemory == 0 && t.Effect == Queryable:
+		return Forever
+	}
+	return t.KeyMemory
+}
+
 func (t Tool[In, Out]) compile() (*tool, error) {
 	if err := toolresult.CheckIdentifier("name", t.Name); err != nil {
 		return nil, err
@@ -233,8 +252,8 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 		return fail("has a negative limit")
 	case t.KeyMemory != 0 && t.Effect != Idempotent && t.Effect != Queryable:
 		return fail("has KeyMemory: then its effect is queryable or idempotent")
-	case t.KeyMemory != 0 && t.KeyMemory <= or(t.Timeout, defaultTimeout):
-		return fail("has a KeyMemory that is not longer than its Timeout")
+	case t.memory() != 0 && t.memory() <= or(t.Timeout, defaultTimeout):
+		return fail("has a KeyMemory that is not longer than its Timeout: nothing could be repeated")
 	}
 	input, err := schemaOf[In](t.InputSchema)
 	if err != nil {
@@ -245,7 +264,7 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 		return nil, fmt.Errorf("toolruntime: output of tool %q: %w", t.Name, err)
 	}
 	c := &tool{description: t.Description, effect: t.Effect, timeout: or(t.Timeout, defaultTimeout),
-		concurrent: t.MaxConcurrent, perSecond: t.MaxPerSecond, keyMemory: t.KeyMemory, runs: t.Run != nil || t.RunTx != nil}
+		concurrent: t.MaxConcurrent, perSecond: t.MaxPerSecond, keyMemory: t.memory(), runs: t.Run != nil || t.RunTx != nil}
 	c.versions = []*tool{c}
 	versions, err := c.compileVersions(t.Versions)
 	if err != nil {
