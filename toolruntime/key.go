@@ -3,10 +3,28 @@ package toolruntime
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
+
+const (
+	// DefaultKeyMemory is for how long payment services commonly keep a key.
+	DefaultKeyMemory = 24 * time.Hour
+	// Forever is the KeyMemory of a downstream that never forgets.
+	Forever time.Duration = math.MaxInt64
+)
+
+func (t Tool[In, Out]) memory() time.Duration {
+	switch {
+	case t.KeyMemory == 0 && t.Risk == Write && t.Effect == Idempotent:
+		return DefaultKeyMemory
+	case t.KeyMemory == 0 && t.Effect == Queryable:
+		return Forever
+	}
+	return t.KeyMemory
+}
 
 // errKeyForgotten is why an effect is not repeated that may have happened.
 var errKeyForgotten = errors.New("the downstream may have forgotten the key, so a repetition could be a second effect")

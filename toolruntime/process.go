@@ -202,10 +202,11 @@ func (a *attempt) bind(ctx context.Context) (b *toolresult.Bound, in input, err 
 	}
 	rec := a.claim.record
 	b, err = toolresult.Bind(rec.owner(), rec.firstCall(), a.tool.spec.Contract())
-	if err == nil {
+	fits := err == nil && len(a.tool.spec.CheckArguments(b)) == 0
+	if fits {
 		in, err = a.rt.decode(ctx, a.tool, rec.arguments())
 	}
-	if err != nil && !errors.Is(err, ErrCallback) {
+	if !fits || err != nil && !errors.Is(err, ErrCallback) {
 		err = &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
 	}
 	return b, in, err

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"time"
 
@@ -208,23 +207,6 @@ type observed struct {
 }
 
 const defaultTimeout = 30 * time.Second
-
-const (
-	// DefaultKeyMemory is for how long payment services commonly keep a key.
-	DefaultKeyMemory = 24 * time.Hour
-	// Forever is the KeyMemory of a downstream that never forgets.
-	Forever time.Duration = math.MaxInt64
-)
-
-func (t Tool[In, Out]) memory() time.Duration {
-	switch {
-	case t.KeyMemory == 0 && t.Risk == Write && t.Effect == Idempotent:
-		return DefaultKeyMemory
-	case t.KeyMemory == 0 && t.Effect == Queryable:
-		return Forever
-	}
-	return t.KeyMemory
-}
 
 func (t Tool[In, Out]) compile() (*tool, error) {
 	if err := toolresult.CheckIdentifier("name", t.Name); err != nil {
