@@ -88,6 +88,11 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 	if s.output, err = schema.Compile(c.OutputSchema); err != nil {
 		return nil, fmt.Errorf("toolresult: output schema of %s: %w", c.Contract.Name, err)
 	}
+	for _, v := range c.Versions {
+		if v == nil || v.contract.Name != c.Contract.Name {
+			return nil, &InputError{"versions", "must be specs of the same tool"}
+		}
+	}
 	for _, field := range slices.Sorted(maps.Keys(c.Equal)) {
 		if !slices.Contains(s.output.Fields(), field) {
 			return nil, &InputError{"equal", fmt.Sprintf("names %q, which the output schema does not declare", field)}

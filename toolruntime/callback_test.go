@@ -183,3 +183,36 @@ func endingsOf(t *testing.T, rt *toolruntime.Runtime, ref string) (all []string)
 	}
 	return all
 }
+
+// TestFindHangs: a downstream that does not answer keeps neither a worker nor a
+// caller, and nothing is repeated before it has.
+func TestFindHangs(t *testing.T) {
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	s := &shop{t: t, path: filepath.Join(t.TempDir(), "ledger.sqlite3"), now: 1_784_419_200, runs: map[string]int{}}
+	s.Runtime = s.with(toolruntime.Tool[payArgs, payment]{
+		Name: "pay", Effect: toolruntime.Queryable, Timeout: 50 * time.Millisecond,
+		Resource: func(payArgs) string { return "account" },
+		Run: func(context.Context, toolruntime.Effect, payArgs) (toolruntime.Receipt[payment], error) {
+			s.count("k")
+			return toolruntime.Receipt[payment]{}, errors.New("connection lost")
+		},
+		Find: func(context.Context, toolruntime.Effect, payArgs) (toolruntime.Receipt[payment], bool, error) {
+			<-forever
+			return toolruntime.Receipt[payment]{}, false, nil
+		},
+	})
+	ctx, ref, c := context.Background(), s.submit("pay", "k"), shopCall("pay", "k")
+	for range 2 {
+		if outcome, err := s.Process(ctx, ref, "worker", nil); outcome != toolruntime.OutcomeUnknown || err != nil {
+			t.Fatalf("%v, %v", outcome, err)
+		}
+		s.pass(60)
+	}
+	if pkg, err := s.QueryStatus(ctx, payer, c.StatusQuery(ref), ref, nil); err != nil || pkg.Code() != toolresult.OutcomeUnknown {
+		t.Errorf("%v, %v", pkg, err)
+	}
+	if n := s.ran("k"); n != 1 {
+		t.Errorf("ran %d times", n)
+	}
+}

@@ -344,13 +344,21 @@ func (rt *Runtime) evidence(t *tool, o observed, statusRef string) toolresult.Ev
 		ObservedAt: toolresult.FormatTime(at)}
 }
 
-// ask asks the downstream about an effect, without causing it.
+// ask asks the downstream about an effect, without causing it, and so need not
+// wait for who does not answer.
 func (rt *Runtime) ask(ctx context.Context, t *tool, e Effect, in input) (answer observed, found bool, err error) {
-	answer, err = rt.guard(ctx, func(ctx context.Context, e Effect, in input) (o observed, err error) {
-		o, found, err = t.find(ctx, e, in)
-		return o, err
-	}, e, in)
-	return answer, found, err
+	type recalled struct {
+		observed
+		found bool
+	}
+	f, err := aside(ctx, t.timeout, func(ctx context.Context) (f recalled, err error) {
+		f.observed, err = rt.guard(ctx, func(ctx context.Context, e Effect, in input) (o observed, err error) {
+			o, f.found, err = t.find(ctx, e, in)
+			return o, err
+		}, e, in)
+		return f, err
+	})
+	return f.observed, f.found, err
 }
 
 // guard runs a tool's code; a panic there is an error here.

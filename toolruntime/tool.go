@@ -127,11 +127,15 @@ type Tool[In, Out any] struct {
 	// costs one read more. See docs/changing-a-tool.md.
 	Versions []Registration
 
-	MaxOutputBytes int           // of the canonical form, at most 32,768, which 0 means
-	MaxOutputDepth int           // of the deepest value, the root being 0; at most 29, which 0 means
-	Timeout        time.Duration // of a handler; 0 means 30 s. A lease that nobody renews ends it too
-	MaxConcurrent  int           // handlers at once in a worker; 0 means as many as the worker has
-	MaxPerSecond   float64       // handlers started per second in a worker; 0 means no limit
+	MaxOutputBytes int // of the canonical form, at most 32,768, which 0 means
+	MaxOutputDepth int // of the deepest value, the root being 0; at most 29, which 0 means
+	// Timeout ends the context of a handler, of Find, and of each of the host's
+	// callbacks for a call of this tool; 0 means 30 s. A lease that nobody renews ends
+	// a handler's, too. A handler that goes on all the same is waited for, under its
+	// lease: its effect may still come.
+	Timeout       time.Duration
+	MaxConcurrent int     // handlers at once in a worker; 0 means as many as the worker has
+	MaxPerSecond  float64 // handlers started per second in a worker; 0 means no limit
 
 	// Resource names what the arguments touch, for the Authorizer. It looks at
 	// nothing else, so it is called once for a call. Required.

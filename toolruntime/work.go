@@ -140,12 +140,12 @@ func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []c
 	now := w.rt.now()
 	b, err := w.rt.store.claimDue(ctx, u.shares, claiming{w.WorkerID, now, w.leaseEnd(now), w.rt.carries}, pass)
 	for pk, tool := range b.foreign {
-		w.leaveAlone(pk)
+		w.leaveAlone(pk, time.Hour) // it stays unknown to this process
 		w.meet(ctx, lanePart(tool))
 	}
 	for pk, cause := range b.refused {
 		// It must not keep a slot busy, nor be asked for again and again.
-		w.leaveAlone(pk)
+		w.leaveAlone(pk, time.Minute)
 		if !w.told[pk] {
 			w.told[pk] = true
 			w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
@@ -165,13 +165,13 @@ func (w *worker) meet(ctx context.Context, version string) {
 		return // next time
 	}
 	w.met[version] = true
-	tool := toolOf(version)
+	log := w.rt.log.With("worker", w.WorkerID, "tool", toolOf(version))
 	for _, t := range st.Tools {
-		if t.Tool == tool {
-			w.rt.log.WarnContext(ctx, "work: no worker here knows it", "worker", w.WorkerID, "tool", tool,
-				"operations", t.NotKnownHere, "oldest", time.Duration(w.rt.now()-t.OldestNotKnownHere)*time.Second)
+		if t.Tool == toolOf(version) && t.NotKnownHere > 0 {
+			log = log.With("operations", t.NotKnownHere, "oldest", time.Duration(w.rt.now()-t.OldestNotKnownHere)*time.Second)
 		}
 	}
+	log.WarnContext(ctx, "work: no worker here knows it")
 }
 
 // handBack gives back a claim for which the worker has no time any more.
@@ -283,7 +283,7 @@ func (w *worker) handle(ctx context.Context, c claim) {
 		// A callback of the host that panics must not take the worker with it. The
 		// lease runs out.
 		if r := recover(); r != nil {
-			w.leaveAlone(pk)
+			w.leaveAlone(pk, time.Minute)
 			w.rt.log.ErrorContext(ctx, "work: panic", "worker", w.WorkerID, "stack", string(debug.Stack()))
 		}
 	}()
@@ -293,17 +293,17 @@ func (w *worker) handle(ctx context.Context, c claim) {
 	default:
 		// Not this operation's turn for a while: what cannot be decoded, or meets
 		// a failing callback, must not keep a slot busy.
-		w.leaveAlone(pk)
+		w.leaveAlone(pk, time.Minute)
 	}
 	if err != nil {
 		w.rt.log.ErrorContext(ctx, "work: attempt failed", "worker", w.WorkerID, "error", err)
 	}
 }
 
-func (w *worker) leaveAlone(pk int64) {
+func (w *worker) leaveAlone(pk int64, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.broken[pk] = w.rt.clock().Add(time.Minute)
+	w.broken[pk] = w.rt.clock().Add(d)
 }
 
 func (w *worker) run(ctx context.Context, c claim) error {
