@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // A host is a runtime whose callbacks can be made to misbehave.
 type host struct {
 	*toolruntime.Runtime
-	behave map[string]func(context.Context) // by callback
+	behave sync.Map // how, as a func(context.Context), by callback
 	ran    int
 	now    int64
 }
@@ -27,10 +28,10 @@ var callbacks = []string{"resolver", "authorizer", "approvers", "rule", "resourc
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{behave: map[string]func(context.Context){}, now: 1_784_419_200}
+	h := &host{now: 1_784_419_200}
 	do := func(ctx context.Context, name string) {
-		if f := h.behave[name]; f != nil {
-			f(ctx)
+		if f, ok := h.behave.Load(name); ok {
+			f.(func(context.Context))(ctx)
 		}
 	}
 	store, err := sqlitestore.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.sqlite3"), nil)
@@ -113,24 +114,24 @@ func TestCallbacks(t *testing.T) {
 				ctx, c := context.Background(), shopCall("pay", "k")
 				approvals := h.approved(t, c)
 				if how.inline {
-					h.behave[name] = how.do
+					h.behave.Store(name, how.do)
 					if pkg, err := h.Dispatch(ctx, payer, c, &toolruntime.DispatchOptions{Approvals: approvals}); !errors.Is(err, how.want) {
 						t.Fatalf("dispatch: %v, %v", pkg, err)
 					}
-					delete(h.behave, name)
+					h.behave.Delete(name)
 				}
 				pkg, err := h.Submit(ctx, payer, c, approvals...)
 				if err != nil {
 					t.Fatal(err)
 				}
-				h.behave[name] = how.do
+				h.behave.Store(name, how.do)
 				if outcome, err := h.Process(ctx, pkg.StatusRef(), "worker", nil); !errors.Is(err, how.want) {
 					t.Errorf("process: %v, %v", outcome, err)
 				}
 				if h.ran != 0 {
 					t.Fatal("the handler ran")
 				}
-				h.behave = map[string]func(context.Context){}
+				h.behave.Clear()
 				h.now += 60
 				if outcome, err := h.Process(ctx, pkg.StatusRef(), "worker", nil); outcome != toolruntime.Succeeded || err != nil {
 					t.Errorf("afterwards: %v, %v", outcome, err)
@@ -153,12 +154,12 @@ func TestCallbackWaits(t *testing.T) {
 			c := shopCall("pay", "k")
 			approvals := h.approved(t, c)
 			ends := make(chan bool, 1)
-			h.behave[name] = func(ctx context.Context) {
+			h.behave.Store(name, func(ctx context.Context) {
 				_, bounded := ctx.Deadline()
 				<-ctx.Done()
 				ends <- bounded && ctx.Err() != nil
 				panic(ctx.Err())
-			}
+			})
 			if pkg, err := h.Dispatch(context.Background(), payer, c, &toolruntime.DispatchOptions{Approvals: approvals}); err == nil {
 				t.Errorf("%v", pkg)
 			}

@@ -77,7 +77,7 @@ func Commit(c engine.Commitment, stored func(pk int64)) Statement {
 		FirstProvider: from.FirstProvider, FirstAPIFamily: from.FirstAPIFamily,
 		FirstAdapterRevision: from.FirstAdapterRevision, StatusRef: from.StatusRef, CreatedAt: from.CreatedAt,
 		EffectKind: from.EffectKind,
-		State: o.State, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
+		State:      o.State, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
 
 		FromEventDigest: fromEvent.RowDigest, FromEventState: fromEvent.State,
 		FromLeaseOwner: fromEvent.LeaseOwner.String, FromLeaseUntil: fromEvent.LeaseUntil.Int64,
