@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -16,22 +18,7 @@ import (
 // it: what had succeeded is replayed, what was observed is reconciled, and what
 // was left in between stays unknown. SQLite only: such ledgers are files.
 func TestAdopted(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("testdata", "reference-v3.sqlite3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "adopted.sqlite3")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.Background()
-	if _, err := sqlitestore.Migrate(ctx, path, nil); err != nil {
-		t.Fatal(err)
-	}
-	e := engines[0]
-	e.create = func(testing.TB) string { return path }
-	d := newDesk(t, e)
-	d.setTime(start + 1_000_000)
+	ctx, d := context.Background(), adoptedDesk(t)
 	if r := d.audit(); !r.Passed || r.Unregistered.Count != 0 {
 		t.Errorf("audit: %+v", r)
 	}
@@ -63,6 +50,66 @@ func TestAdopted(t *testing.T) {
 	if r := d.audit(); !r.Passed || r.Counts.LocalReceipts != 24 {
 		t.Errorf("audit afterwards: %+v", r)
 	}
+}
+
+// TestAdoptedWork: operations from before effect kinds were kept go by their
+// revisions. Workers that have others leave them, and hide no work of their own;
+// those that have them do what the tool's effect kind allows.
+func TestAdoptedWork(t *testing.T) {
+	d := adoptedDesk(t)
+	states := func() map[string]int {
+		all := map[string]int{}
+		for _, o := range adoptedOperations(t, d) {
+			all[o.state]++
+		}
+		return all
+	}
+	before := states()
+	drifted := d.orders.CreateRefundDraft()
+	drifted.Revisions.Handler = "refund-draft-handler-v3"
+	other := d.another(withTools(drifted))
+	ref := other.submit(refundCall("own"))
+	stop := other.work(toolruntime.WorkOptions{})
+	other.await(ref)
+	stop()
+	before["succeeded"]++
+	if diff := cmp.Diff(before, states()); diff != "" {
+		t.Errorf("a worker of other revisions (-want +got):\n%s", diff)
+	}
+	d.work(toolruntime.WorkOptions{MaxAge: 100 * day * time.Second})
+	for _, o := range adoptedOperations(t, d) {
+		if o.call.IdempotencyKey != "own" {
+			d.await(d.bind(o.principal, o.call).StatusRef())
+		}
+	}
+	// The keys of those that were lost may be forgotten by now.
+	if diff := cmp.Diff(map[string]int{"succeeded": 33, "in_review": 8}, states()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if r := d.audit(); !r.Passed {
+		t.Errorf("audit: %q", r.SemanticErrors)
+	}
+}
+
+// adoptedDesk is a desk over the ledger of another implementation.
+func adoptedDesk(t *testing.T) *desk {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "reference-v3.sqlite3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "adopted.sqlite3")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitestore.Migrate(context.Background(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	e := engines[0]
+	e.create = func(testing.TB) string { return path }
+	d := newDesk(t, e)
+	d.setTime(start + 1_000_000)
+	return d
 }
 
 type adopted struct {

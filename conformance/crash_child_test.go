@@ -50,6 +50,7 @@ var roles = map[string]func(*part, context.Context) error{
 	"frozen":    (*part).freeze,
 	"dying":     (*part).die,
 	"sender":    (*part).send,
+	"version":   (*part).carry,
 }
 
 // A part is a service at work.

@@ -37,6 +37,9 @@ type SpecConfig struct {
 	Equal          map[string]string // output field -> the argument it must equal
 	MaxOutputBytes int               // canonical size, at most 32,768, which 0 means
 	MaxOutputDepth int               // depth of the deepest value, the root being 0; 0 means 29
+	// Versions are the tool's specs under other contracts. A package of one of them,
+	// which answers for an operation that was accepted under it, is held against it.
+	Versions []*Spec
 }
 
 // A Spec is the registry's entry of a tool, as far as results are concerned:
@@ -49,6 +52,7 @@ type Spec struct {
 	input, output   *schema.Schema
 	equal           []binding // sorted by field
 	maxBytes, depth int
+	versions        []*Spec
 }
 
 // maxOutputBytes leaves room for the package around the data, whose ids may be
@@ -79,7 +83,8 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 			return nil, err
 		}
 	}
-	s := &Spec{contract: c.Contract, risk: c.Risk, source: c.Source, maxBytes: c.MaxOutputBytes, depth: c.MaxOutputDepth}
+	s := &Spec{contract: c.Contract, risk: c.Risk, source: c.Source, maxBytes: c.MaxOutputBytes, depth: c.MaxOutputDepth,
+		versions: slices.Clone(c.Versions)}
 	var err error
 	if s.input, err = compileSchema("input_schema", c.InputSchema); err != nil {
 		return nil, err
@@ -89,6 +94,11 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 	}
 	if s.equal, err = bindings(c.Equal, s.input, s.output); err != nil {
 		return nil, err
+	}
+	for _, v := range c.Versions {
+		if v == nil || v.contract.Name != c.Contract.Name {
+			return nil, &InputError{"versions", "must be specs of the same tool"}
+		}
 	}
 	if s.maxBytes, err = within("max_output_bytes", s.maxBytes, maxOutputBytes); err != nil {
 		return nil, err

@@ -51,9 +51,39 @@ func validate(b *Bound, spec *Spec, model, audit any) []Problem {
 	}
 	if b.contract != registered {
 		c.ps.add("spec", "is not of the contract that the call is bound to")
+	} else if spec != nil {
+		c.version(audit)
 	}
 	c.audit(audit, model, c.model(model))
 	return c.ps
+}
+
+// version goes over to the version of the tool whose contract the package names.
+func (c *checker) version(audit any) {
+	m, _ := audit.(map[string]any)
+	named, _ := m["tool_contract"].(map[string]any)
+	for _, v := range c.spec.versions {
+		same := true
+		for _, f := range contractFields(&v.contract) {
+			same = same && named[f[0]] == f[1]
+		}
+		if !same {
+			continue
+		}
+		if b, err := Bind(c.b.principal, c.b.call, v.contract); err == nil {
+			c.b, c.spec = b, v
+		}
+		return
+	}
+}
+
+// contractFields are the fields of a tool_contract.
+func contractFields(t *Contract) [][2]string {
+	return [][2]string{
+		{"name", t.Name}, {"input_schema_revision", t.InputSchema},
+		{"output_schema_revision", t.OutputSchema}, {"effect_revision", t.Effect},
+		{"handler_revision", t.Handler}, {"producer_revision", t.Producer},
+		{"policy_revision", t.Policy}}
 }
 
 type checker struct {
@@ -214,7 +244,7 @@ func (c *checker) audit(v, modelTree any, model map[string]any) {
 	if m == nil {
 		return
 	}
-	call, contract := &c.b.call, &c.b.contract
+	call := &c.b.call
 	c.equal(path, m, "schema_version", auditSchema, "is not this contract's")
 	c.equal(path, m, "visibility", auditVisibility, "must be protected_audit")
 	c.equal(path, m, "operation_id", call.OperationID, "is another operation's")
@@ -222,11 +252,7 @@ func (c *checker) audit(v, modelTree any, model map[string]any) {
 	c.fields(path+".provider_context", m["provider_context"], "is another call's", [][2]string{
 		{"provider", call.Provider}, {"api_family", call.APIFamily}, {"response_id", call.ResponseID},
 		{"call_id", call.CallID}, {"adapter_revision", call.AdapterRevision}})
-	c.fields(path+".tool_contract", m["tool_contract"], "is another contract's", [][2]string{
-		{"name", contract.Name}, {"input_schema_revision", contract.InputSchema},
-		{"output_schema_revision", contract.OutputSchema}, {"effect_revision", contract.Effect},
-		{"handler_revision", contract.Handler}, {"producer_revision", contract.Producer},
-		{"policy_revision", contract.Policy}})
+	c.fields(path+".tool_contract", m["tool_contract"], "is another contract's", contractFields(&c.b.contract))
 	c.redactions(m)
 	downstream, whole := c.downstream(m["downstream"], model)
 	c.binding(m["binding"], modelTree, downstream, whole)

@@ -66,6 +66,9 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	if err != nil {
 		return nil, err
 	}
+	if err := rt.reversion(ctx, &r); err != nil {
+		return nil, err
+	}
 	current, answer, err := rt.screen(ctx, &r)
 	if err != nil || answer != nil {
 		return answer, err
@@ -131,7 +134,7 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 		return nil, errCallIDConflict
 	}
 	if seen.current != nil {
-		return rt.repeat(ctx, r, seen)
+		return rt.repeat(ctx, r, current, seen)
 	}
 	v := reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now, statusRef: r.bound.StatusRef()}
 	if seen.pruned {
@@ -152,7 +155,7 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 	if v.now >= approval.ExpiresAt {
 		return nil, errApprovalExpired
 	}
-	v.admission = &admission{approval: approval, own: rt.own}
+	v.admission = &admission{approval: approval, effect: r.tool.effect, version: r.tool.version, own: rt.own}
 	if o.Failure != AfterIntentCommit {
 		v.admission.worker, v.admission.leaseSeconds = o.WorkerID, o.LeaseSeconds
 	}
@@ -167,9 +170,9 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 }
 
 // repeat answers a call whose scope is taken. It never executes anything.
-func (rt *Runtime) repeat(ctx context.Context, r *request, seen lookup) (*toolresult.Package, error) {
+func (rt *Runtime) repeat(ctx context.Context, r *request, current toolresult.Principal, seen lookup) (*toolresult.Package, error) {
 	rec := seen.current
-	answer, err := rt.again(ctx, r, rec)
+	answer, err := rt.again(ctx, r, current, rec)
 	if err != nil || seen.bound {
 		return answer, err
 	}
@@ -183,11 +186,11 @@ func (rt *Runtime) repeat(ctx context.Context, r *request, seen lookup) (*toolre
 
 // again is the answer to a repetition of the call that made rec, or to another
 // call that wants its scope.
-func (rt *Runtime) again(ctx context.Context, r *request, rec *record) (*toolresult.Package, error) {
+func (rt *Runtime) again(ctx context.Context, r *request, current toolresult.Principal, rec *record) (*toolresult.Package, error) {
 	if rec.conflicts(r.bound) {
 		return r.fail(toolresult.IdempotencyConflict), nil
 	}
-	if err := rt.trust(ctx, rec, r.bound); err != nil {
+	if err := rt.trust(ctx, r.tool, rec, r.bound, current); err != nil {
 		return nil, err
 	}
 	return rt.standing(r, rec, toolresult.LocalReplay)
@@ -225,9 +228,9 @@ func (r *request) success(rec *record, e toolresult.Evidence, d toolresult.Deliv
 // returns the approval to store, or the code with which the call is denied.
 func (rt *Runtime) decide(ctx context.Context, r *request, p toolresult.Principal, approvals []toolresult.Approval) (toolresult.Approval, toolresult.Code, error) {
 	var none toolresult.Approval
-	ok, err := r.tool.rule(ctx, p, r.input)
+	ok, err := rt.obeys(ctx, r.tool, p, r.input)
 	if err != nil {
-		return none, "", fmt.Errorf("toolruntime: business rule: %w", err)
+		return none, "", err
 	}
 	if !ok {
 		return none, toolresult.BusinessRuleViolation, nil
@@ -237,12 +240,12 @@ func (rt *Runtime) decide(ctx context.Context, r *request, p toolresult.Principa
 	}
 	var failure error
 	a, ok := toolresult.SelectApproval(r.bound, approvals, r.now, func(approverID string) bool {
-		eligible, err := rt.approvers(ctx, p, r.bound.Call().Name, approverID)
+		eligible, err := rt.mayApprove(ctx, r.tool, p, approverID)
 		failure = errors.Join(failure, err)
 		return eligible && err == nil
 	})
 	if failure != nil {
-		return none, "", fmt.Errorf("toolruntime: approvers: %w", failure)
+		return none, "", failure
 	}
 	if !ok {
 		return none, toolresult.ApprovalInvalid, nil
@@ -269,9 +272,9 @@ func (rt *Runtime) inline(ctx context.Context, r *request, rec *record, o Dispat
 
 // read answers a call of a read tool, which leaves nothing in the ledger.
 func (rt *Runtime) read(ctx context.Context, r *request, p toolresult.Principal) (*toolresult.Package, error) {
-	ok, err := r.tool.rule(ctx, p, r.input)
+	ok, err := rt.obeys(ctx, r.tool, p, r.input)
 	if err != nil {
-		return nil, fmt.Errorf("toolruntime: business rule: %w", err)
+		return nil, err
 	}
 	if !ok {
 		return r.fail(toolresult.BusinessRuleViolation), nil

@@ -60,8 +60,6 @@ var ErrClosed = engine.ErrClosed
 // The write changed nothing.
 var ErrLeaseLost = errors.New("lease lost")
 
-var errHandlerPanic = errors.New("the handler panicked")
-
 // A ContractError says which stored evidence of which operation breaks its
 // contract. It names no tenant, subject, key or value.
 type ContractError struct {

@@ -2,7 +2,6 @@ package toolruntime
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -15,8 +14,9 @@ func (r *record) conflicts(b *toolresult.Bound) bool {
 }
 
 // trust re-validates the stored evidence of an operation for the call b, before
-// anything of it is used.
-func (rt *Runtime) trust(ctx context.Context, r *record, b *toolresult.Bound) error {
+// anything of it is used. p is its owner with the roles of now: whoever is asked
+// about approvers is asked about the same principal at every step.
+func (rt *Runtime) trust(ctx context.Context, t *tool, r *record, b *toolresult.Bound, p toolresult.Principal) error {
 	ref := r.statusRef()
 	if err := checkOperation(&r.operation, rt.profiles, b).err(ref); err != nil {
 		return err
@@ -27,9 +27,9 @@ func (rt *Runtime) trust(ctx context.Context, r *record, b *toolresult.Bound) er
 	case r.arguments() != b.Arguments(), r.operation.RequestSha256 != b.RequestSHA256(), ref != b.StatusRef():
 		return &ContractError{ref, "the request is another"}
 	}
-	eligible, err := rt.approvers(ctx, r.owner(), b.Call().Name, r.operation.ApproverID)
+	eligible, err := rt.mayApprove(ctx, t, p, r.operation.ApproverID)
 	if err != nil {
-		return fmt.Errorf("toolruntime: approvers: %w", err)
+		return err
 	}
 	if !eligible {
 		return &ContractError{ref, "approval evidence: the approver is not eligible"}

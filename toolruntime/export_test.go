@@ -32,11 +32,11 @@ func TestingOnlyTransitions() map[string][]string {
 // undoes it.
 func (rt *Runtime) TestingOnlyClaimBatch(ctx context.Context, n int) (claimed int, giveBack func() error, err error) {
 	now := rt.now()
-	shares, _, err := rt.store.due(ctx, demand{now: now, limit: n, room: func(string) int { return n }})
+	u, err := rt.store.due(ctx, demand{now: now, limit: n, room: func(string) int { return n }, known: rt.knows})
 	if err != nil {
 		return 0, nil, err
 	}
-	b, err := rt.store.claimDue(ctx, shares, claiming{"bench", term{now, now + 30, rt.own}}, nil, &sight{})
+	b, err := rt.store.claimDue(ctx, u.shares, claiming{"bench", term{now, now + 30, rt.own}, rt.carries}, nil, &sight{})
 	return len(b.claims), func() error {
 		errs := make([]error, len(b.claims))
 		var all sync.WaitGroup

@@ -67,6 +67,12 @@ type ToolStats struct {
 	// running ones included: much more than there are operations means that they
 	// are tried again and again.
 	Attempts int64 `json:"attempts"`
+	// NotKnownHere are those of what is pending and processing that no worker with
+	// this runtime's tools takes, because the tool is not among them, or not with the
+	// revisions and the effect kind with which they were accepted. What was accepted
+	// before effect kinds were kept counts only where the tool is not among them.
+	NotKnownHere       int64 `json:"not_known_here,omitempty"`
+	OldestNotKnownHere int64 `json:"oldest_not_known_here,omitempty"`
 	// LeasesLost are the attempts that ended without a word because their lease ran
 	// out, over all operations that were not pruned, and those whose lease has run
 	// out now and that nobody has claimed since.
@@ -74,4 +80,6 @@ type ToolStats struct {
 }
 
 // Stats returns the backlog, and the leases that were lost, by tool.
-func (rt *Runtime) Stats(ctx context.Context) (*Stats, error) { return rt.store.stats(ctx, rt.now()) }
+func (rt *Runtime) Stats(ctx context.Context) (*Stats, error) {
+	return rt.store.stats(ctx, rt.now(), rt.knows)
+}

@@ -40,11 +40,15 @@ type Metrics struct {
 	// ClockSteps is how often a worker has seen that the ledger's clock was set, by
 	// two seconds or more.
 	ClockSteps int64
+	// FailedSweeps is how often workers could not look for work, or not claim it,
+	// because the database did not answer or refused.
+	FailedSweeps int64
 }
 
 // Metrics returns the numbers of this runtime.
 func (rt *Runtime) Metrics() Metrics {
-	m := Metrics{LogBytes: rt.store.engine.LogBytes(), ClockSkew: rt.store.engine.Skew(), ClockSteps: rt.clocks.steps.Load()}
+	m := Metrics{LogBytes: rt.store.engine.LogBytes(), ClockSkew: rt.store.engine.Skew(), ClockSteps: rt.clocks.steps.Load(),
+		FailedSweeps: rt.failedSweeps.Load()}
 	rt.ended.mu.Lock()
 	defer rt.ended.mu.Unlock()
 	for k, n := range rt.ended.counts {

@@ -3,8 +3,6 @@ package toolruntime
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -44,7 +42,9 @@ type Claim struct {
 
 // Claim takes the exclusive right to an operation for a worker, if it is pending
 // or its lease has run out. It returns nil when there is nothing to claim. The
-// operation stays claimed until the lease runs out.
+// operation stays claimed until the lease runs out. One whose tool is not
+// registered here, or not under the contract with which it was accepted, is left
+// as it is: that is a [*ContractError].
 func (rt *Runtime) Claim(ctx context.Context, statusRef, workerID string, leaseSeconds int64) (*Claim, error) {
 	c, err := rt.claim(ctx, statusRef, workerID, leaseSeconds)
 	if err != nil || !c.claimed {
@@ -67,12 +67,17 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseS
 	if err := toolresult.CheckLease(now, leaseSeconds); err != nil {
 		return claim{}, err
 	}
-	return rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, now + leaseSeconds, rt.own}})
+	c, err := rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, now + leaseSeconds, rt.own}, rt.carries})
+	if err == nil && c.foreign {
+		err = &ContractError{statusRef, "its tool is not registered here under the contract with which it was accepted: it was not claimed"}
+	}
+	return c, err
 }
 
 // Process claims an operation and carries it out, or finishes what an earlier
 // attempt has left: the same code serves both. What it may do about a lost
-// attempt is what the tool's effect kind allows.
+// attempt is what the tool's effect kind allows. What [Runtime.Claim] would not
+// claim is [NotClaimed], with that error.
 func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts *ProcessOptions) (Outcome, error) {
 	var o ProcessOptions
 	if opts != nil {
@@ -86,6 +91,8 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 	}
 	c, err := rt.claim(ctx, statusRef, workerID, o.LeaseSeconds)
 	switch {
+	case c.foreign:
+		return NotClaimed, err
 	case err != nil:
 		return "", err
 	case c.record == nil:
@@ -97,11 +104,7 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 	case o.Failure == AfterClaim:
 		return CrashedAfterClaim, nil
 	}
-	t, ok := rt.tools[c.operation.ToolName]
-	if !ok {
-		return "", &ContractError{statusRef, "its tool is not registered"}
-	}
-	return rt.attempt(ctx, t, c, attemptOptions{failure: o.Failure})
+	return rt.attempt(ctx, rt.carrier(c.record), c, attemptOptions{failure: o.Failure})
 }
 
 // attemptOptions say how an attempt is made.
@@ -119,37 +122,21 @@ type attemptOptions struct {
 // attempt carries out a claimed operation. c's record follows what is stored.
 func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptions) (outcome Outcome, err error) {
 	defer func() { rt.ended.add(c.operation.ToolName, outcome, err) }()
-	key := keyOf(c.record)
-	inHand.take(key, rt.left(c.record))
-	rec, log := c.record, rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
+	hand := keyOf(c.record)
+	inHand.take(hand, rt.left(c.record))
+	log := rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
 	a := attempt{rt: rt, tool: t, claim: c, uncertain: c.lost, attemptOptions: o}
 	defer func() {
 		if !a.pending {
-			inHand.leave(key)
+			inHand.leave(hand)
 		}
 	}()
-	if err := a.bind(); err != nil {
-		return "", err
-	}
-	current, allowed, err := rt.admit(ctx, t, rec.owner(), a.input.resource)
-	a.effect = effectOf(rec, a.bound, current)
-	if err != nil {
+	if a.clearance, err = a.clear(ctx); err != nil {
 		return "", errors.Join(err, a.note(ctx, endDenied))
 	}
-	if !allowed {
-		log.InfoContext(ctx, "attempt ended", "outcome", AuthorizationDenied)
-		return AuthorizationDenied, a.denied(ctx)
-	}
-	if err := rt.trust(ctx, rec, a.bound); err != nil {
-		return "", errors.Join(err, a.note(ctx, endDenied))
-	}
-	ok, err := t.rule(ctx, current, a.input)
-	if err != nil {
-		return "", errors.Join(fmt.Errorf("toolruntime: business rule: %w", err), a.note(ctx, endDenied))
-	}
-	if !ok {
-		log.InfoContext(ctx, "attempt ended", "outcome", BusinessRuleDenied)
-		return BusinessRuleDenied, a.denied(ctx)
+	if a.forbidden != "" {
+		log.InfoContext(ctx, "attempt ended", "outcome", a.forbidden)
+		return a.forbidden, a.denied(ctx)
 	}
 	outcome, err = a.run(ctx)
 	if err != nil {
@@ -167,34 +154,75 @@ func effectOf(rec *record, b *toolresult.Bound, p toolresult.Principal) Effect {
 
 // An attempt is one claim of an operation that may have its effect now.
 type attempt struct {
-	rt     *Runtime
-	tool   *tool
-	claim  claim
-	bound  *toolresult.Bound
-	input  input
-	effect Effect
+	rt    *Runtime
+	tool  *tool
+	claim claim
+	clearance
 	// uncertain says that an earlier attempt may have had the effect.
 	uncertain bool
 	// pending says that what it has come to is still being recorded.
 	pending bool
+	key     keyUse
 	attemptOptions
 }
 
-// bind binds the call that created the operation to the tool as it is now.
-func (a *attempt) bind() (err error) {
+// A clearance is what an attempt finds out before its handler may run.
+type clearance struct {
+	bound     *toolresult.Bound
+	input     input
+	effect    Effect
+	forbidden Outcome // why it may not run, or ""
+}
+
+// clear asks everybody who has a say. The caller of a call waits for them himself;
+// a worker waits for the tool's timeout, in all.
+func (a *attempt) clear(ctx context.Context) (clearance, error) {
+	if a.request != nil {
+		return a.examine(ctx)
+	}
+	return aside(ctx, a.tool.timeout, a.examine)
+}
+
+// examine changes nothing of a: it may outlast it.
+func (a *attempt) examine(ctx context.Context) (c clearance, err error) {
+	rt, t, rec := a.rt, a.tool, a.claim.record
+	if c.bound, c.input, err = a.bind(ctx); err != nil {
+		return c, err
+	}
+	current, allowed, err := rt.admit(ctx, t, rec.owner(), c.input.resource)
+	c.effect = effectOf(rec, c.bound, current)
+	if err != nil {
+		return c, err
+	}
+	if !allowed {
+		c.forbidden = AuthorizationDenied
+		return c, nil
+	}
+	if err := rt.trust(ctx, t, rec, c.bound, current); err != nil {
+		return c, err
+	}
+	ok, err := rt.obeys(ctx, t, current, c.input)
+	if !ok {
+		c.forbidden = BusinessRuleDenied
+	}
+	return c, err
+}
+
+// bind binds the call that created the operation to its tool.
+func (a *attempt) bind(ctx context.Context) (b *toolresult.Bound, in input, err error) {
 	if r := a.request; r != nil {
-		a.bound, a.input = r.bound, r.input
-		return nil
+		return r.bound, r.input, nil
 	}
 	rec := a.claim.record
-	a.bound, err = toolresult.Bind(rec.owner(), rec.firstCall(), a.tool.spec.Contract())
-	if err == nil {
-		a.input, err = a.tool.decode(rec.arguments())
+	b, err = toolresult.Bind(rec.owner(), rec.firstCall(), a.tool.spec.Contract())
+	fits := err == nil && len(a.tool.spec.CheckArguments(b)) == 0
+	if fits {
+		in, err = a.rt.decode(ctx, a.tool, rec.arguments())
 	}
-	if err != nil {
-		return &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
+	if !fits || err != nil && !errors.Is(err, ErrCallback) {
+		err = &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
 	}
-	return nil
+	return b, in, err
 }
 
 // run has the effect, unless it is known to have happened, and records it.
@@ -206,7 +234,7 @@ func (a *attempt) run(ctx context.Context) (Outcome, error) {
 		}
 		return a.finish(ctx, nil)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), a.readKey(ctx)); err != nil {
 		return "", errors.Join(err, a.note(ctx, endDenied))
 	}
 	limit := a.limit()
@@ -219,7 +247,7 @@ func (a *attempt) run(ctx context.Context) (Outcome, error) {
 	if a.tool.effect == Transactional {
 		return a.runTx(ctx, limited)
 	}
-	answer, known, err := a.obtain(limited)
+	answer, known, err := a.obtain(limited, limit)
 	if nothing, ok := notDone(err); ok {
 		return a.nothingDone(ctx, nothing)
 	}
@@ -249,19 +277,22 @@ func (rt *Runtime) left(c *record) time.Duration {
 
 // obtain gets the receipt of the effect: from the downstream's memory where an
 // earlier attempt may have had it, and otherwise by running the handler. It
-// returns false when the effect may have happened and must not be repeated.
-func (a *attempt) obtain(ctx context.Context) (observed, bool, error) {
-	if a.uncertain {
-		switch a.tool.effect {
-		case Once:
-			return observed{}, false, nil
-		case Queryable:
-			answer, found, err := a.rt.ask(ctx, a.tool, a.effect, a.input)
-			if err != nil || found {
-				return answer, found, err
-			}
-			a.uncertain = false
+// returns false when the effect may have happened and must not be repeated. It is
+// over within limit.
+func (a *attempt) obtain(ctx context.Context, limit time.Duration) (observed, bool, error) {
+	if a.uncertain && a.tool.effect == Once {
+		return observed{}, false, nil
+	}
+	forgotten := a.forgotten(limit)
+	if a.uncertain && a.tool.effect == Queryable || forgotten && a.tool.find != nil {
+		answer, found, err := a.rt.ask(ctx, a.tool, a.effect, a.input)
+		if err != nil || found {
+			return answer, found, err
 		}
+		a.uncertain = a.uncertain && a.tool.effect != Queryable
+	}
+	if forgotten {
+		return observed{}, false, errKeyForgotten
 	}
 	answer, err := a.rt.guard(ctx, a.tool.run, a.effect, a.input)
 	return answer, err == nil, err
@@ -339,22 +370,25 @@ func (rt *Runtime) evidence(t *tool, o observed, statusRef string) toolresult.Ev
 		ObservedAt: toolresult.FormatTime(at)}
 }
 
-// ask asks the downstream about an effect, without causing it.
+// ask asks the downstream about an effect, without causing it, and so need not
+// wait for who does not answer.
 func (rt *Runtime) ask(ctx context.Context, t *tool, e Effect, in input) (answer observed, found bool, err error) {
-	answer, err = rt.guard(ctx, func(ctx context.Context, e Effect, in input) (o observed, err error) {
-		o, found, err = t.find(ctx, e, in)
-		return o, err
-	}, e, in)
-	return answer, found, err
+	type recalled struct {
+		observed
+		found bool
+	}
+	f, err := aside(ctx, t.timeout, func(ctx context.Context) (f recalled, err error) {
+		f.observed, err = rt.guard(ctx, func(ctx context.Context, e Effect, in input) (o observed, err error) {
+			o, f.found, err = t.find(ctx, e, in)
+			return o, err
+		}, e, in)
+		return f, err
+	})
+	return f.observed, f.found, err
 }
 
 // guard runs a tool's code; a panic there is an error here.
 func (rt *Runtime) guard(ctx context.Context, run func(context.Context, Effect, input) (observed, error), e Effect, in input) (o observed, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			rt.log.ErrorContext(ctx, "handler panicked", "tool", e.Tool, "status_ref", e.StatusRef, "stack", string(debug.Stack()))
-			err = errHandlerPanic
-		}
-	}()
+	defer rt.contain(ctx, "handler of "+e.StatusRef, &err)
 	return run(ctx, e, in)
 }

@@ -66,6 +66,11 @@ func (rt *Runtime) Resolve(ctx context.Context, v Resolution) error {
 		}
 		s.evidence = &e
 	}
+	if v.Decision == TryAgain {
+		if err := rt.mayTryAgain(ctx, rec); err != nil {
+			return err
+		}
+	}
 	if err := rt.store.resolve(ctx, s); err != nil {
 		return fmt.Errorf("toolruntime: resolve %s: %w", v.StatusRef, err)
 	}
@@ -101,19 +106,22 @@ func (s *Store) checkActor(actor, reason string) error {
 // confirmed turns a person's receipt into evidence, under the same contract as a
 // handler's.
 func (rt *Runtime) confirmed(rec *record, r *Receipt[json.RawMessage]) (toolresult.Evidence, error) {
-	t, ok := rt.tools[rec.operation.ToolName]
-	if !ok {
+	t := rt.known(rec.contract())
+	switch {
+	case t == nil && rt.tools[rec.operation.ToolName] == nil:
 		return toolresult.Evidence{}, &toolresult.InputError{Field: "tool", Rule: "is not registered here, so its output contract cannot be checked"}
+	case t == nil:
+		return toolresult.Evidence{}, &ContractError{rec.statusRef(), "the tool is not registered here under its revisions"}
 	}
 	b, err := toolresult.Bind(rec.owner(), rec.firstCall(), t.spec.Contract())
-	if err != nil || b.Contract() != rec.contract() {
-		return toolresult.Evidence{}, &ContractError{rec.statusRef(), "the tool's contract has other revisions now"}
+	if err != nil {
+		return toolresult.Evidence{}, &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
 	}
 	o := observed{receiptID: r.ID, requestID: r.RequestID, resourceRevision: r.ResourceRevision, at: r.ObservedAt}
 	text, err := canonjson.Canonicalize(r.Data)
 	o.result, o.malformed = string(text), err
 	e := rt.evidence(t, o, rec.statusRef())
-	a := attempt{rt: rt, tool: t, bound: b}
+	a := attempt{rt: rt, tool: t, clearance: clearance{bound: b}}
 	if violation := a.violation(o, e); violation != "" {
 		return e, &toolresult.InputError{Field: "receipt", Rule: "breaks the output contract: " + violation}
 	}

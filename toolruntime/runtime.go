@@ -2,8 +2,10 @@ package toolruntime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -18,7 +20,8 @@ type Resolver func(ctx context.Context, tenantID, subjectID string) (*toolresult
 type Authorizer func(ctx context.Context, p toolresult.Principal, tool, resource string) (bool, error)
 
 // Approvers says whether somebody may approve a principal's use of a tool. It
-// is asked for stored approvals too, whenever they are used.
+// is asked for stored approvals too, whenever they are used, and always about the
+// principal as the Resolver knows it then, with its roles.
 type Approvers func(ctx context.Context, p toolresult.Principal, tool, approverID string) (bool, error)
 
 // Options of [New]. What is left out denies: without an Authorizer nobody may
@@ -46,6 +49,7 @@ type Options struct {
 type Runtime struct {
 	store      *Store
 	tools      map[string]*tool
+	versions   map[string]bool // of lanes whose operations are carried out here
 	authorizer Authorizer
 	approvers  Approvers
 	resolver   Resolver
@@ -56,6 +60,8 @@ type Runtime struct {
 	wake       chan struct{} // something was submitted in this process
 	ended      tally
 	clocks     clocks
+
+	failedSweeps atomic.Int64
 }
 
 // New makes a runtime of the given tools. A tool that is wrong or doubled is an
@@ -65,7 +71,7 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 		opts = &Options{}
 	}
 	rt := &Runtime{
-		store: store, tools: make(map[string]*tool, len(tools)),
+		store: store, tools: make(map[string]*tool, len(tools)), versions: map[string]bool{},
 		authorizer: opts.Authorizer, approvers: opts.Approvers, resolver: opts.Resolver,
 		profiles: append(toolresult.DefaultProfiles(), opts.Profiles...),
 		clock:    opts.Now, log: opts.Logger, wake: make(chan struct{}, 1),
@@ -89,7 +95,7 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 		if t == nil {
 			return nil, &toolresult.InputError{Field: "tool", Rule: "must not be nil"}
 		}
-		c, err := t.compile()
+		c, err := current(t)
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +104,10 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 			return nil, &toolresult.InputError{Field: fmt.Sprintf("tool %q", name), Rule: "is registered twice"}
 		}
 		rt.tools[name] = c
+		rt.versions[lanePart(name)] = true
+		for _, v := range c.versions {
+			rt.versions[v.version] = rt.versions[v.version] || v.runs
+		}
 	}
 	if store.engine != nil { // a store that was not opened is good for what needs no ledger
 		rt.tellSkew(context.Background())
@@ -170,7 +180,10 @@ func (rt *Runtime) screen(ctx context.Context, r *request) (toolresult.Principal
 	fits := len(r.tool.spec.CheckArguments(r.bound)) == 0
 	if fits {
 		var err error
-		r.input, err = r.tool.decode(r.bound.Arguments())
+		r.input, err = rt.decode(ctx, r.tool, r.bound.Arguments())
+		if errors.Is(err, ErrCallback) {
+			return toolresult.Principal{}, nil, err
+		}
 		fits = err == nil
 	}
 	if !fits {
@@ -192,30 +205,4 @@ func (r *request) fail(code toolresult.Code) *toolresult.Package {
 
 func (r *request) failAt(code toolresult.Code, statusRef string) *toolresult.Package {
 	return r.bound.Failure(code, statusRef, r.now)
-}
-
-// admit looks up who the principal is now and whether it may use the tool on
-// the resource that the arguments name. The presented roles play no part.
-func (rt *Runtime) admit(ctx context.Context, t *tool, p toolresult.Principal, resource string) (toolresult.Principal, bool, error) {
-	current := toolresult.Principal{TenantID: p.TenantID, SubjectID: p.SubjectID}
-	if rt.resolver != nil {
-		found, err := rt.resolver(ctx, p.TenantID, p.SubjectID)
-		switch {
-		case err != nil:
-			return current, false, fmt.Errorf("toolruntime: resolve principal: %w", err)
-		case found == nil:
-			return current, false, nil
-		case found.TenantID != p.TenantID || found.SubjectID != p.SubjectID:
-			return current, false, &toolresult.InputError{Field: "resolver", Rule: "answered with another tenant or subject"}
-		}
-		if err := found.Check(); err != nil {
-			return current, false, fmt.Errorf("toolruntime: resolved principal: %w", err)
-		}
-		current.Roles = append([]string(nil), found.Roles...)
-	}
-	allowed, err := rt.authorizer(ctx, current, t.spec.Contract().Name, resource)
-	if err != nil {
-		return current, false, fmt.Errorf("toolruntime: authorize: %w", err)
-	}
-	return current, allowed, nil
 }

@@ -192,7 +192,7 @@ func (a *attempt) record(ctx context.Context, what string, do recording) error {
 			return a.shutdown, func() {}
 		}
 		return context.WithTimeout(ctx, a.rt.left(a.claim.record))
-	}, what, a.effect.StatusRef, func(try try) error {
+	}, what, a.claim.statusRef(), func(try try) error {
 		if again {
 			defer inHand.leave(key)
 		}

@@ -30,6 +30,9 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if r.tool != nil && r.tool.spec.Risk() == Read {
 		return r.fail(toolresult.UnknownTool), nil
 	}
+	if err := rt.reversion(ctx, &r); err != nil {
+		return nil, err
+	}
 	current, answer, err := rt.screen(ctx, &r)
 	if err != nil || answer != nil {
 		return answer, err
@@ -65,7 +68,7 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 		rec.operation.IdempotencyKey != c.IdempotencyKey || rec.conflicts(r.bound) {
 		return r.failAt(toolresult.StatusConflict, statusRef), nil
 	}
-	if err := rt.trust(ctx, rec, r.bound); err != nil {
+	if err := rt.trust(ctx, r.tool, rec, r.bound, current); err != nil {
 		return nil, err
 	}
 	if rec, err = rt.reconcile(ctx, &r, rec, current); err != nil {
@@ -118,7 +121,7 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 		// It has failed or gone into review since it was read: that is the answer.
 		done, err = rt.store.byRef(ctx, rec.statusRef(), anybodys)
 		if err == nil && done != nil {
-			err = rt.trust(ctx, done, r.bound)
+			err = rt.trust(ctx, r.tool, done, r.bound, p)
 		}
 	}
 	return done, err
@@ -129,7 +132,7 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 func (rt *Runtime) recall(ctx context.Context, r *request, rec *record, p toolresult.Principal) (toolresult.Evidence, bool) {
 	ctx, cancel := context.WithTimeout(ctx, r.tool.timeout)
 	defer cancel()
-	a := attempt{rt: rt, tool: r.tool, bound: r.bound, effect: effectOf(rec, r.bound, p)}
+	a := attempt{rt: rt, tool: r.tool, clearance: clearance{bound: r.bound, effect: effectOf(rec, r.bound, p)}}
 	answer, found, err := rt.ask(ctx, r.tool, a.effect, r.input)
 	if err != nil {
 		rt.log.WarnContext(ctx, "find failed", "status_ref", rec.statusRef(), "tool", a.effect.Tool, "error", err)

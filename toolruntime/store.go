@@ -99,6 +99,10 @@ func (r *record) firstCall() toolresult.Call {
 	}
 }
 
+// kind is the effect kind with which the operation was accepted, or "" where that
+// was not kept yet.
+func (r *record) kind() string { return r.operation.EffectKind }
+
 // contract is the tool contract under which the operation was accepted.
 func (r *record) contract() toolresult.Contract { return contractOf(&r.operation) }
 
@@ -201,6 +205,21 @@ func (s *Store) byRef(ctx context.Context, statusRef string, mine func(*record) 
 			r, err = nil, goneErr
 		}
 		return err
+	})
+	return r, err
+}
+
+// byScope reads the operation that holds a call's scope, and nothing else of it;
+// nil when there is none.
+func (s *Store) byScope(ctx context.Context, b *toolresult.Bound) (r *record, err error) {
+	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		r = nil
+		o, err := q.GetOperationByScope(ctx, scopeOf(b))
+		if ok, err := found(err); !ok {
+			return err
+		}
+		r = &record{operation: o}
+		return nil
 	})
 	return r, err
 }

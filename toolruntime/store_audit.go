@@ -234,9 +234,10 @@ type part struct {
 
 // An approval of an operation that has not ended.
 type approval struct {
-	statusRef      string
-	owner          toolresult.Principal
-	tool, approver string
+	statusRef string
+	tool      *tool
+	owner     toolresult.Principal
+	approver  string
 }
 
 // add reports a finding. A row has no name when it never had one, or when its
@@ -274,9 +275,17 @@ func (p *part) merge(next *part) {
 // ended.
 func (p *part) askApprovers(ctx context.Context) error {
 	for _, v := range p.approvals {
-		eligible, err := p.rt.approvers(ctx, v.owner, v.tool, v.approver)
+		// About a principal that nobody knows any more nobody is asked: it is denied.
+		current, known, err := p.rt.resolve(ctx, v.tool.timeout, v.owner)
 		if err != nil {
-			return fmt.Errorf("approvers: %w", err)
+			return err
+		}
+		if !known {
+			continue
+		}
+		eligible, err := p.rt.mayApprove(ctx, v.tool, current, v.approver)
+		if err != nil {
+			return err
 		}
 		if !eligible {
 			p.add("AUDIT_APPROVAL", v.statusRef, "approval evidence: the approver is not eligible")

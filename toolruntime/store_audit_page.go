@@ -200,8 +200,8 @@ func (p *part) check(w *whole) {
 // registered holds an operation against the registry. It returns the spec if the
 // tool is known under the operation's revisions and the operation has a digest.
 func (p *part) registered(rec *record, b *toolresult.Bound) *toolresult.Spec {
-	t, ok := p.rt.tools[rec.operation.ToolName]
-	if !ok || t.spec.Contract() != rec.contract() {
+	t := p.rt.known(rec.contract())
+	if t == nil {
 		u := &p.unregistered
 		if u.Count++; u.Count <= maxUnregistered && toolresult.ValidStatusRef(rec.statusRef()) {
 			u.StatusRefs = append(u.StatusRefs, rec.statusRef())
@@ -217,7 +217,7 @@ func (p *part) registered(rec *record, b *toolresult.Bound) *toolresult.Spec {
 	// Who may approve changes over the years. What is finished was approved by
 	// somebody who could then; what is not must be approved by somebody who can.
 	if !rec.operation.CompletedAt.Valid {
-		p.approvals = append(p.approvals, approval{rec.statusRef(), rec.owner(), rec.operation.ToolName, rec.operation.ApproverID})
+		p.approvals = append(p.approvals, approval{rec.statusRef(), t, rec.owner(), rec.operation.ApproverID})
 	}
 	return t.spec
 }

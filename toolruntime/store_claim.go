@@ -14,6 +14,7 @@ type claim struct {
 	*record
 	claimed bool
 	lost    bool // an earlier attempt ended without a word
+	foreign bool // it could be claimed, by a worker that knows its contract
 }
 
 // lostAttempt reports whether the attempt whose lease has run out, or one before
@@ -37,6 +38,7 @@ func (r *record) later(now int64) int64 { return max(now, r.operation.UpdatedAt)
 type claiming struct {
 	worker string
 	term
+	knows func(*record) bool // whether its tool is here, under its contract
 }
 
 // claimByRef gives a worker the exclusive right to an operation for a while: if it
@@ -77,6 +79,10 @@ func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, sees *s
 	if !waiting && !expired {
 		return c, nil
 	}
+	if !w.knows(r) {
+		c.foreign = true
+		return c, r.intact()
+	}
 	if c.event.PayloadJSON != toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName) {
 		return c, &ContractError{o.StatusRef, "the outbox payload is not the operation's canonical one"}
 	}
@@ -109,6 +115,7 @@ type batch struct {
 	refused map[int64]error
 	// waiting are operations that are not due after all.
 	waiting []int64
+	foreign map[int64]string // the tools of those whose contract the worker does not know
 }
 
 // claimDue claims up to so many due operations of each lane, except those to be
@@ -116,7 +123,7 @@ type batch struct {
 // theirs, and what cannot be claimed keeps nothing else from it.
 func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass map[int64]bool, sees *sight) (b batch, err error) {
 	claim := func(ctx context.Context, q dbgen.Querier) error {
-		b, w.term = batch{refused: map[int64]error{}}, s.anew(w.term)
+		b, w.term = batch{refused: map[int64]error{}, foreign: map[int64]string{}}, s.anew(w.term)
 		for _, share := range shares {
 			if err := w.claimLane(ctx, q, share, pass, sees, &b); err != nil {
 				return err
@@ -145,7 +152,7 @@ func (s *Store) claimDue(ctx context.Context, shares []share, w claiming, pass m
 // was lost: all of it, but for what others have claimed since. Writing a row as it
 // should be makes sure that what is found is as durable as any commit.
 func (b batch) stored(ctx context.Context, q dbgen.Querier) (batch, error) {
-	found := batch{refused: b.refused}
+	found := batch{refused: b.refused, foreign: b.foreign}
 	for _, c := range b.claims {
 		r := *c.record
 		err := r.extend(ctx, q, r.event.LeaseUntil.Int64)
@@ -185,6 +192,8 @@ func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass 
 			b.refused[pk] = err // before anything was written of it
 		case err != nil:
 			return err
+		case c.foreign:
+			b.foreign[pk] = row.Operation.ToolName
 		case c.claimed:
 			b.claims = append(b.claims, c)
 			s.n--

@@ -90,7 +90,7 @@ func (h *History) standing(r *record, told bool) {
 	}
 }
 
-func (s *Store) stats(ctx context.Context, now int64) (st *Stats, err error) {
+func (s *Store) stats(ctx context.Context, now int64, known func(version string) bool) (st *Stats, err error) {
 	tools := map[string]*ToolStats{}
 	of := func(tool string) *ToolStats {
 		if tools[tool] == nil {
@@ -106,6 +106,9 @@ func (s *Store) stats(ctx context.Context, now int64) (st *Stats, err error) {
 		for _, row := range open {
 			t := of(toolOf(row.Lane))
 			t.Attempts, t.LeasesLost = t.Attempts+row.Attempts, t.LeasesLost+row.Expired
+			if !known(versionIn(row.Lane)) {
+				t.NotKnownHere, t.OldestNotKnownHere = t.NotKnownHere+row.Events, older(t.OldestNotKnownHere, row.Oldest)
+			}
 			if row.State == string(eventPending) {
 				t.Pending, t.OldestPending = t.Pending+row.Events, older(t.OldestPending, row.Oldest)
 			} else {

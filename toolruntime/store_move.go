@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"strings"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -109,6 +108,7 @@ func (r *record) moveOperation(ctx context.Context, q dbgen.Querier, to dbgen.Op
 		FirstOperationID: from.FirstOperationID, FirstCallID: from.FirstCallID, FirstResponseID: from.FirstResponseID,
 		FirstProvider: from.FirstProvider, FirstAPIFamily: from.FirstAPIFamily,
 		FirstAdapterRevision: from.FirstAdapterRevision, StatusRef: from.StatusRef, CreatedAt: from.CreatedAt,
+		EffectKind: from.EffectKind,
 	})
 	if err == nil && n != 1 {
 		err = &ContractError{r.statusRef(), "its evidence was changed while it ran"}
@@ -152,15 +152,6 @@ func (r *record) extend(ctx context.Context, q dbgen.Querier, leaseUntil int64) 
 		r.event = e
 	}
 	return err
-}
-
-// laneOf is the lane of an operation's event: workers take turns between tools
-// and tenants.
-func laneOf(o *dbgen.Operation) string { return o.ToolName + "\n" + o.TenantID }
-
-func toolOf(lane string) string {
-	tool, _, _ := strings.Cut(lane, "\n")
-	return tool
 }
 
 // intact holds both rows against their digests: a move must not give a row that

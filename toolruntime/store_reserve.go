@@ -26,6 +26,8 @@ type reservation struct {
 // An admission is the decision that a new intent may be accepted.
 type admission struct {
 	approval toolresult.Approval
+	effect   EffectKind
+	version  string // of the tool, as [versionOf] names it
 	// worker claims the operation in the same transaction for so many seconds, for a
 	// caller who will run it at once; without a worker it stays pending.
 	worker       string
@@ -168,7 +170,7 @@ func insertOperation(ctx context.Context, q dbgen.Querier, v reservation, o dbge
 		FirstProvider: o.FirstProvider, FirstAPIFamily: o.FirstAPIFamily,
 		FirstAdapterRevision: o.FirstAdapterRevision, StatusRef: o.StatusRef, State: o.State,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason,
-		RowDigest: o.RowDigest,
+		RowDigest: o.RowDigest, EffectKind: o.EffectKind,
 	}
 	pk, err := q.InsertOperation(ctx, row)
 	if inserted, err := found(err); err != nil { // PostgreSQL does not see who is faster
@@ -195,6 +197,7 @@ func newOperation(v reservation) dbgen.Operation {
 		FirstOperationID: c.OperationID, FirstCallID: c.CallID, FirstResponseID: c.ResponseID,
 		FirstProvider: c.Provider, FirstAPIFamily: c.APIFamily, FirstAdapterRevision: c.AdapterRevision,
 		StatusRef: v.statusRef, State: string(pending), CreatedAt: v.now, UpdatedAt: v.now,
+		EffectKind: v.admission.effect.String(),
 	}
 	if v.admission.worker != "" {
 		o.State = string(processing)
@@ -208,7 +211,7 @@ func newEvent(o dbgen.Operation, v reservation) dbgen.Outbox {
 	e := dbgen.Outbox{
 		OperationPK: o.OperationPK, EventID: toolresult.OutboxEventID(payload), PayloadJSON: payload,
 		State: string(eventPending), CreatedAt: v.now, UpdatedAt: v.now,
-		NextAttemptAt: v.now, Lane: laneOf(&o),
+		NextAttemptAt: v.now, Lane: laneIn(v.admission.version, o.TenantID),
 	}
 	if a := v.admission; a.worker != "" {
 		e.State = string(eventProcessing)

@@ -20,33 +20,44 @@ type demand struct {
 	limit  int            // of operations in all
 	pass   map[int64]bool // operations to be passed over
 	room   func(tool string) int
+	known  func(version string) bool // whether the worker can carry it out
+}
+
+// A supply is what there is of it.
+type supply struct {
+	shares []share
+	// last is the lane that had the last turn; where none had one, the last that was
+	// looked at, or "" when those were all.
+	last    string
+	foreign []string // versions that have open events and that the worker does not know
 }
 
 // due finds out of which lanes there are operations that may be claimed now, and
 // shares out what there is room for: one of each lane after the other, from the
 // lane after the cursor on, so that a lane with a long backlog does not keep the
-// others waiting. Lanes of paused tools are passed over. last is the lane that
-// had the last turn; where none had one, the last that was looked at, or "" when
-// those were all.
-func (s *Store) due(ctx context.Context, d demand) (shares []share, last string, err error) {
+// others waiting. Lanes of paused tools, and of versions that the worker does not
+// know, are passed over.
+func (s *Store) due(ctx context.Context, d demand) (u supply, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		lanes, err := lanesAfter(ctx, q, d.cursor)
+		tools, err := q.ListPausedTools(ctx)
 		if err != nil {
 			return err
 		}
-		paused, err := q.ListPausedTools(ctx)
+		paused := map[string]bool{}
+		for _, p := range tools {
+			paused[p.ToolName] = true
+		}
+		r, err := lanesAfter(ctx, q, d.cursor, paused, d.known)
 		if err != nil {
 			return err
 		}
+		u = supply{foreign: r.foreign}
 		room := map[string]int{}
-		for _, lane := range lanes {
+		for _, lane := range r.lanes {
 			room[toolOf(lane)] = d.room(toolOf(lane))
 		}
-		for _, p := range paused {
-			room[p.ToolName] = 0
-		}
 		var waiting []share
-		for _, lane := range lanes {
+		for _, lane := range r.lanes {
 			if room[toolOf(lane)] == 0 {
 				continue
 			}
@@ -57,13 +68,13 @@ func (s *Store) due(ctx context.Context, d demand) (shares []share, last string,
 			pks = slices.DeleteFunc(pks, func(pk int64) bool { return d.pass[pk] })
 			waiting = append(waiting, share{lane, len(pks)})
 		}
-		shares, last = shareOut(waiting, room, d.limit)
-		if len(shares) == 0 && len(lanes) == maxLanes {
-			last = lanes[maxLanes-1]
+		u.shares, u.last = shareOut(waiting, room, d.limit)
+		if len(u.shares) == 0 {
+			u.last = r.end
 		}
 		return nil
 	})
-	return shares, last, err
+	return u, err
 }
 
 // shareOut gives lanes turns until the limit is reached, nothing waits, or the
@@ -87,29 +98,6 @@ func shareOut(waiting []share, room map[string]int, limit int) (shares []share, 
 		}
 	}
 	return shares, last
-}
-
-// lanesAfter lists the lanes with open events, from the one after cursor on and
-// around.
-func lanesAfter(ctx context.Context, q dbgen.Querier, cursor string) ([]string, error) {
-	var lanes []string
-	for lane, wrapped := cursor, false; len(lanes) < maxLanes; {
-		next, err := q.NextLane(ctx, lane)
-		there, err := found(err)
-		switch {
-		case err != nil:
-			return nil, err
-		case there && wrapped && next > cursor:
-			return lanes, nil
-		case there:
-			lanes, lane = append(lanes, next), next
-		case wrapped || cursor == "":
-			return lanes, nil
-		default:
-			lane, wrapped = "", true
-		}
-	}
-	return lanes, nil
 }
 
 // held runs change on the present rows of a claimed operation, if the claim still
@@ -218,6 +206,35 @@ func (s *Store) tries(ctx context.Context, o *dbgen.Operation) (n, since int64, 
 		return err
 	})
 	return n, since, err
+}
+
+// A keyUse is what the ledger knows of an operation's key at the downstream.
+type keyUse struct {
+	since    int64 // when the first attempt began that may have reached it; 0 for none
+	doubtful bool  // since it was last certain that nothing was done, something may have been
+}
+
+// keyUse reads what an operation's attempts say of its key. A person's decision
+// to try again changes nothing about that.
+func (s *Store) keyUse(ctx context.Context, r *record) (k keyUse, err error) {
+	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		k = keyUse{}
+		rows, err := q.ListAttempts(ctx, r.operation.OperationPK)
+		for _, a := range rows {
+			how := ending(a.Outcome)
+			if how != endDenied && k.since == 0 {
+				k.since = a.StartedAt
+			}
+			switch how {
+			case endUnknown, endLost, endRejected:
+				k.doubtful = true
+			case endNotDone, endGivenUp:
+				k.doubtful = false
+			}
+		}
+		return err
+	})
+	return k, err
 }
 
 // checkAttempts holds the rows of attempts against their operation's event.

@@ -112,11 +112,31 @@ type Tool[In, Out any] struct {
 	OutputSchema json.RawMessage   // JSON Schema 2020-12; nil means inferred from Out
 	Equal        map[string]string // output field -> the argument that it must equal
 
-	MaxOutputBytes int           // of the canonical form, at most 32,768, which 0 means
-	MaxOutputDepth int           // of the deepest value, the root being 0; at most 29, which 0 means
-	Timeout        time.Duration // of a handler; 0 means 30 s. A lease that nobody renews ends it too
-	MaxConcurrent  int           // handlers at once in a worker; 0 means as many as the worker has
-	MaxPerSecond   float64       // handlers started per second in a worker; 0 means no limit
+	// KeyMemory is for how long the downstream of an idempotent or a queryable tool
+	// remembers our key, counted from the first attempt that may have reached it. 0
+	// means [DefaultKeyMemory] for an idempotent tool, and [Forever] for a queryable
+	// one. Where a repetition could end after that it is not made, and what Find does
+	// not find is not taken for "not done": the operation goes in review, and a
+	// person's try_again is refused. It must be longer than Timeout.
+	KeyMemory time.Duration
+
+	// Versions are other contracts of this tool under which the ledger has
+	// operations, or another process accepts them: each the tool as it was then, or
+	// will be. What was accepted under them is answered under them, and carried out
+	// by their own Run; by one that has neither Run nor RunTx it is only answered.
+	// New operations are accepted under this contract alone. With versions a call
+	// costs one read more. See docs/changing-a-tool.md.
+	Versions []Registration
+
+	MaxOutputBytes int // of the canonical form, at most 32,768, which 0 means
+	MaxOutputDepth int // of the deepest value, the root being 0; at most 29, which 0 means
+	// Timeout ends the context of a handler, of Find, and of each of the host's
+	// callbacks for a call of this tool; 0 means 30 s. A lease that nobody renews ends
+	// a handler's, too. A handler that goes on all the same is waited for, under its
+	// lease: its effect may still come.
+	Timeout       time.Duration
+	MaxConcurrent int     // handlers at once in a worker; 0 means as many as the worker has
+	MaxPerSecond  float64 // handlers started per second in a worker; 0 means no limit
 
 	// Resource names what the arguments touch, for the Authorizer. It looks at
 	// nothing else, so it is called once for a call. Required.
@@ -126,7 +146,7 @@ type Tool[In, Out any] struct {
 	Rule func(context.Context, toolresult.Principal, In) (bool, error)
 	// Run has the effect. A receipt means that it happened. For a write every
 	// error, a panic and an ended context mean that it may have happened.
-	// Required.
+	// Required, but in a version that is only answered for.
 	Run func(context.Context, Effect, In) (Receipt[Out], error)
 	// RunTx has the effect of a transactional tool, which has no Run: rows that are
 	// written through tx, and kept only together with the receipt. An error means
@@ -148,7 +168,7 @@ type Registration interface {
 // SpecOf returns the contract of a tool without a runtime: to offer the tool to
 // a model, or to validate packages where the tool itself is not run.
 func SpecOf(t Registration) (*toolresult.Spec, error) {
-	c, err := t.compile()
+	c, err := current(t)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +178,15 @@ func SpecOf(t Registration) (*toolresult.Spec, error) {
 // tool is a Tool without its types.
 type tool struct {
 	spec        *toolresult.Spec
+	version     string  // its name in lanes
+	versions    []*tool // itself, and the others that are registered with it
+	runs        bool    // has the effect, and is not only answered for
 	description string
 	effect      EffectKind
 	timeout     time.Duration
-	concurrent  int     // 0 is no limit
-	perSecond   float64 // 0 is no limit
+	concurrent  int           // 0 is no limit
+	perSecond   float64       // 0 is no limit
+	keyMemory   time.Duration // 0 for what has no key
 	decode      func(args string) (input, error)
 	rule        func(ctx context.Context, p toolresult.Principal, in input) (bool, error)
 	run         func(ctx context.Context, e Effect, in input) (observed, error)
@@ -200,11 +224,11 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	switch {
 	case t.Resource == nil:
 		return fail("needs Resource, which names what its arguments touch")
-	case t.Effect == Transactional && (t.RunTx == nil || t.Run != nil || t.Risk == Read):
+	case t.Effect == Transactional && (t.Run != nil || t.Risk == Read):
 		return fail("is transactional: it is a write, and needs RunTx and no Run")
-	case t.Effect != Transactional && (t.Run == nil || t.RunTx != nil):
+	case t.Effect != Transactional && t.RunTx != nil:
 		return fail("needs Run, and RunTx only if it is transactional")
-	case t.Risk == Write && t.Effect == Queryable && t.Find == nil:
+	case t.Risk == Write && t.Effect == Queryable && t.Find == nil && t.Run != nil:
 		return fail("is queryable and needs Find")
 	case t.Find != nil && (t.Effect == Once || t.Effect == Transactional):
 		return fail("has Find: then its effect is queryable or idempotent")
@@ -214,6 +238,10 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 		return fail("has an unknown risk")
 	case t.Timeout < 0 || t.MaxConcurrent < 0 || t.MaxPerSecond < 0:
 		return fail("has a negative limit")
+	case t.KeyMemory != 0 && t.Effect != Idempotent && t.Effect != Queryable:
+		return fail("has KeyMemory: then its effect is queryable or idempotent")
+	case t.memory() != 0 && t.memory() <= or(t.Timeout, defaultTimeout):
+		return fail("has a KeyMemory that is not longer than its Timeout: nothing could be repeated")
 	}
 	input, err := schemaOf[In]("input_schema", t.InputSchema)
 	if err != nil {
@@ -226,7 +254,14 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	if err := errors.Join(holds[In]("input_schema", t.InputSchema), holds[Out]("output_schema", t.OutputSchema)); err != nil {
 		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
-	spec, err := toolresult.NewSpec(toolresult.SpecConfig{
+	c := &tool{description: t.Description, effect: t.Effect, timeout: or(t.Timeout, defaultTimeout),
+		concurrent: t.MaxConcurrent, perSecond: t.MaxPerSecond, keyMemory: t.memory(), runs: t.Run != nil || t.RunTx != nil}
+	c.versions = []*tool{c}
+	versions, err := c.compileVersions(t.Versions)
+	if err != nil {
+		return nil, fmt.Errorf("toolruntime: versions of tool %q: %w", t.Name, err)
+	}
+	c.spec, err = toolresult.NewSpec(toolresult.SpecConfig{
 		Contract:       toolresult.Contract{Name: t.Name, Revisions: t.revisions(input, output)},
 		Risk:           t.Risk,
 		Source:         or(t.Source, t.Name),
@@ -235,14 +270,14 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 		Equal:          t.Equal,
 		MaxOutputBytes: t.MaxOutputBytes,
 		MaxOutputDepth: t.MaxOutputDepth,
+		Versions:       versions,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
-	c := &tool{spec: spec, description: t.Description, effect: t.Effect, timeout: or(t.Timeout, defaultTimeout),
-		concurrent: t.MaxConcurrent, perSecond: t.MaxPerSecond}
+	c.version = versionOf(c.spec.Contract(), c.effect.String())
 	t.erase(c)
-	return c, nil
+	return c, c.checkVersions()
 }
 
 // erase gives c the callbacks without their types.

@@ -37,6 +37,10 @@ type worker struct {
 
 	sees   sight
 	looked time.Time // when the ledger was last looked through for what is astray
+
+	// Of the loop alone: what it has said once.
+	met  map[string]bool // versions that it does not know
+	told map[int64]bool  // operations that cannot be claimed
 }
 
 // Work claims operations that are due and carries them out, until ctx ends; then
@@ -59,7 +63,8 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		return err
 	}
 	w := &worker{WorkOptions: o, rt: rt, slots: make(chan struct{}, o.Concurrency),
-		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{}, waiting: map[int64]time.Time{}}
+		busy: map[int64]bool{}, pace: map[string]*pace{}, broken: map[int64]time.Time{}, waiting: map[int64]time.Time{},
+		met: map[string]bool{}, told: map[int64]bool{}}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	// The drain begins when ctx ends, whatever the loop is waiting for then.
@@ -93,6 +98,7 @@ func (w *worker) loop(ctx context.Context, start func(claim)) {
 		}
 		claims, last, due, err := w.claim(ctx, cursor, free)
 		if err != nil && ctx.Err() == nil {
+			w.rt.failedSweeps.Add(1)
 			w.rt.log.WarnContext(ctx, "work: cannot claim", "worker", w.WorkerID, "error", err)
 		}
 		for _, c := range claims {
@@ -132,18 +138,52 @@ func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []c
 	now := w.rt.clock()
 	w.watch(ctx, now)
 	pass := w.passOver()
-	shares, last, err := w.rt.store.due(ctx, demand{cursor: cursor, now: now.Unix(), limit: min(free, maxBatch), pass: pass, room: w.room})
-	if err != nil || len(shares) == 0 {
-		return nil, last, false, err
+	u, err := w.rt.store.due(ctx, demand{cursor: cursor, now: now.Unix(), limit: min(free, maxBatch), pass: pass,
+		room: w.room, known: w.rt.knows})
+	if err != nil {
+		return nil, "", false, err
 	}
-	b, err := w.rt.store.claimDue(ctx, shares, claiming{w.WorkerID, w.lease()}, pass, &w.sees)
+	for _, version := range u.foreign {
+		w.meet(ctx, version)
+	}
+	if len(u.shares) == 0 {
+		return nil, u.last, false, nil
+	}
+	b, err := w.rt.store.claimDue(ctx, u.shares, claiming{w.WorkerID, w.lease(), w.rt.carries}, pass, &w.sees)
 	w.leaveWaiting(b.waiting)
+	for pk, tool := range b.foreign {
+		w.leaveAlone(pk, time.Hour) // it stays unknown to this process
+		w.meet(ctx, lanePart(tool))
+	}
 	for pk, cause := range b.refused {
 		// It must not keep a slot busy, nor be asked for again and again.
-		w.leaveAlone(pk)
-		w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
+		w.leaveAlone(pk, time.Minute)
+		if !w.told[pk] {
+			w.told[pk] = true
+			w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
+		}
 	}
-	return b.claims, last, true, err
+	return b.claims, u.last, true, err
+}
+
+// meet says once that there is work which this worker leaves to others, because it
+// does not know the tool, or not that version of it.
+func (w *worker) meet(ctx context.Context, version string) {
+	if w.met[version] {
+		return
+	}
+	st, err := w.rt.Stats(ctx)
+	if err != nil {
+		return // next time
+	}
+	w.met[version] = true
+	log := w.rt.log.With("worker", w.WorkerID, "tool", toolOf(version))
+	for _, t := range st.Tools {
+		if t.Tool == toolOf(version) && t.NotKnownHere > 0 {
+			log = log.With("operations", t.NotKnownHere, "oldest", time.Duration(w.rt.now()-t.OldestNotKnownHere)*time.Second)
+		}
+	}
+	log.WarnContext(ctx, "work: no worker here knows it")
 }
 
 // handBack gives back a claim for which the worker has no time any more.
@@ -193,9 +233,6 @@ func (w *worker) room(tool string) int {
 	defer w.mu.Unlock()
 	n := w.Concurrency
 	t, p := w.rt.tools[tool], w.pace[tool]
-	if t == nil {
-		return n
-	}
 	if p == nil {
 		p = &pace{}
 	}
@@ -219,7 +256,7 @@ func (w *worker) begin(c claim) {
 	defer w.mu.Unlock()
 	w.busy[c.operation.OperationPK] = true
 	tool := c.operation.ToolName
-	if t := w.rt.tools[tool]; t != nil && (t.concurrent > 0 || t.perSecond > 0) {
+	if t := w.rt.tools[tool]; t.concurrent > 0 || t.perSecond > 0 {
 		p := w.pace[tool]
 		if p == nil {
 			p = &pace{}
@@ -291,7 +328,7 @@ func (w *worker) handle(ctx context.Context, c claim) {
 		// A callback of the host that panics must not take the worker with it. The
 		// lease runs out.
 		if r := recover(); r != nil {
-			w.leaveAlone(pk)
+			w.leaveAlone(pk, time.Minute)
 			w.rt.log.ErrorContext(ctx, "work: panic", "worker", w.WorkerID, "stack", string(debug.Stack()))
 		}
 	}()
@@ -301,25 +338,20 @@ func (w *worker) handle(ctx context.Context, c claim) {
 	default:
 		// Not this operation's turn for a while: what cannot be decoded, or meets
 		// a failing callback, must not keep a slot busy.
-		w.leaveAlone(pk)
+		w.leaveAlone(pk, time.Minute)
 	}
 	if err != nil {
 		w.rt.log.ErrorContext(ctx, "work: attempt failed", "worker", w.WorkerID, "error", err)
 	}
 }
 
-func (w *worker) leaveAlone(pk int64) {
+func (w *worker) leaveAlone(pk int64, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.broken[pk] = w.rt.clock().Add(time.Minute)
+	w.broken[pk] = w.rt.clock().Add(d)
 }
 
 func (w *worker) run(ctx context.Context, c claim) error {
-	t, ok := w.rt.tools[c.operation.ToolName]
-	if !ok {
-		// Another process may know it: give it back.
-		return w.giveBack(ctx, c, backoff(c.fence()))
-	}
 	if over, err := w.exhausted(ctx, c); over {
 		return err
 	} else if err != nil {
@@ -337,8 +369,7 @@ func (w *worker) run(ctx context.Context, c claim) error {
 	}
 	held, release := w.hold(ctx, c.record, left)
 	defer release()
-	outcome, err := w.rt.attempt(held, t, c, attemptOptions{worker: w.WorkOptions, shutdown: ctx})
-	_ = outcome // it is in the ledger
+	_, err := w.rt.attempt(held, w.rt.carrier(c.record), c, attemptOptions{worker: w.WorkOptions, shutdown: ctx})
 	return err
 }
 

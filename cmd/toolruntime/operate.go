@@ -289,6 +289,10 @@ func printStats(ctx context.Context, d *desk, p *printer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	for i := range st.Tools {
+		// This command is no worker, so what it knows says nothing.
+		st.Tools[i].NotKnownHere, st.Tools[i].OldestNotKnownHere = 0, 0
+	}
 	p.print(struct {
 		Gate scenario.Gate `json:"gate"`
 		*toolruntime.Stats

@@ -235,7 +235,7 @@ func (q *Queries) AuditLocalReceipts(ctx context.Context, arg AuditLocalReceipts
 
 const AuditOperations = `-- name: AuditOperations :many
 
-SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, CAST(COALESCE((
+SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind, CAST(COALESCE((
     SELECT call_bindings.fingerprint_sha256 FROM call_bindings
     WHERE call_bindings.tenant_id = operations.tenant_id AND call_bindings.subject_id = operations.subject_id
         AND call_bindings.provider = operations.first_provider AND call_bindings.api_family = operations.first_api_family
@@ -301,6 +301,7 @@ func (q *Queries) AuditOperations(ctx context.Context, arg AuditOperationsParams
 			&i.Operation.CompletedAt,
 			&i.Operation.Reason,
 			&i.Operation.RowDigest,
+			&i.Operation.EffectKind,
 			&i.FirstFingerprint,
 		); err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ SELECT operations.operation_pk, operations.approval_expires_at, operations.appro
         operations.approval_id, operations.approver_id, operations.approval_digest,
         operations.first_operation_id, operations.first_call_id, operations.first_response_id,
         operations.first_provider, operations.first_api_family, operations.first_adapter_revision,
-        operations.status_ref, operations.state, operations.reason,
+        operations.status_ref, operations.state, operations.reason, operations.effect_kind,
         COALESCE(local_receipts.receipt_id, ''), COALESCE(local_receipts.downstream_request_id, ''),
         COALESCE(local_receipts.request_sha256, ''), COALESCE(local_receipts.result_json, ''),
         COALESCE(local_receipts.producer_revision, ''), COALESCE(local_receipts.resource_revision, ''),

@@ -95,6 +95,7 @@ type Operation struct {
 	CompletedAt          sql.NullInt64
 	Reason               string
 	RowDigest            []byte
+	EffectKind           string
 }
 
 type Outbox struct {

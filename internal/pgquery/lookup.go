@@ -70,7 +70,7 @@ func LookupOnce(path string, arg dbgen.LookupParams, known *Known) Statement {
 			ApprovedAt: c.integer(), FirstOperationID: c.text(), FirstCallID: c.text(), FirstResponseID: c.text(),
 			FirstProvider: c.text(), FirstAPIFamily: c.text(), FirstAdapterRevision: c.text(), StatusRef: c.text(),
 			State: c.text(), CreatedAt: c.integer(), UpdatedAt: c.integer(), CompletedAt: c.nullInteger(), Reason: c.text(),
-			RowDigest: c.blob(),
+			RowDigest: c.blob(), EffectKind: c.text(),
 		}
 		row := &known.Row
 		row.ReceiptOf, row.ReceiptID, row.DownstreamRequestID = c.nullInteger(), c.nullText(), c.nullText()

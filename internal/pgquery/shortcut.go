@@ -47,6 +47,7 @@ func Reserve(path string, r engine.Reservation, stored func(next int64)) Stateme
 		FirstProvider: o.FirstProvider, FirstAPIFamily: o.FirstAPIFamily,
 		FirstAdapterRevision: o.FirstAdapterRevision, StatusRef: o.StatusRef, State: o.State,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
+		EffectKind: o.EffectKind,
 
 		EventID: e.EventID, PayloadJSON: e.PayloadJSON, EventState: e.State,
 		LeaseOwner: e.LeaseOwner, LeaseUntil: e.LeaseUntil, AttemptCount: e.AttemptCount,
@@ -81,7 +82,8 @@ func Commit(path string, c engine.Commitment, stored func(pk int64)) Statement {
 		FirstOperationID: from.FirstOperationID, FirstCallID: from.FirstCallID, FirstResponseID: from.FirstResponseID,
 		FirstProvider: from.FirstProvider, FirstAPIFamily: from.FirstAPIFamily,
 		FirstAdapterRevision: from.FirstAdapterRevision, StatusRef: from.StatusRef, CreatedAt: from.CreatedAt,
-		State: o.State, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
+		EffectKind: from.EffectKind,
+		State:      o.State, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason, RowDigest: o.RowDigest,
 
 		FromEventDigest: fromEvent.RowDigest, FromEventState: fromEvent.State,
 		FromLeaseOwner: fromEvent.LeaseOwner.String, FromLeaseUntil: fromEvent.LeaseUntil.Int64,

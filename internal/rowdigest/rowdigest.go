@@ -78,7 +78,16 @@ func Operation(o dbgen.Operation) []byte {
 		integer(o.ApprovalExpiresAt).integer(o.ApprovedAt).
 		texts(o.FirstOperationID, o.FirstCallID, o.FirstResponseID, o.FirstProvider, o.FirstAPIFamily,
 			o.FirstAdapterRevision, o.StatusRef, o.State).
-		integer(o.CreatedAt).integer(o.UpdatedAt).nullInteger(o.CompletedAt).text(o.Reason).sum()
+		integer(o.CreatedAt).integer(o.UpdatedAt).nullInteger(o.CompletedAt).text(o.Reason).added(o.EffectKind).sum()
+}
+
+// added is a text of a column that was added: an empty one is left out, so that
+// digests from before the column fit.
+func (r row) added(s string) row {
+	if s == "" {
+		return r
+	}
+	return r.text(s)
 }
 
 // Event is the digest of a row of outbox.

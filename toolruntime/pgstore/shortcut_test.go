@@ -153,6 +153,7 @@ func columns(t *testing.T, table string) (all [][2]string) {
 			WHEN column_name = 'row_digest' THEN 'decode(repeat(''00'', 32), ''hex'')'
 			WHEN column_name = 'state' THEN '''in_review'', reason = ''x'''
 			WHEN column_name = 'created_at' THEN '0'
+			WHEN column_name = 'effect_kind' THEN '''once'''
 			WHEN data_type = 'bigint' THEN '99' ELSE '''changed''' END
 		FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1
 			AND column_name <> 'operation_pk' AND ($1, column_name) NOT IN (('outbox', 'state'), ('operations', 'reason'))

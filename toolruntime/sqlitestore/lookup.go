@@ -86,7 +86,7 @@ func (q *queries) Lookup(ctx context.Context, arg dbgen.LookupParams) (dbgen.Loo
 	o.ApprovalID, o.ApproverID, o.ApprovalDigest = t.next(), t.next(), t.next()
 	o.FirstOperationID, o.FirstCallID, o.FirstResponseID = t.next(), t.next(), t.next()
 	o.FirstProvider, o.FirstAPIFamily, o.FirstAdapterRevision = t.next(), t.next(), t.next()
-	o.StatusRef, o.State, o.Reason = t.next(), t.next(), t.next()
+	o.StatusRef, o.State, o.Reason, o.EffectKind = t.next(), t.next(), t.next(), t.next()
 	row.Operation = o
 	row.ReceiptID, row.DownstreamRequestID = t.ofReceipt(), t.ofReceipt()
 	row.ReceiptRequest, row.ResultJSON = t.ofReceipt(), t.ofReceipt()

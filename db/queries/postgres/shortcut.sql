@@ -29,7 +29,7 @@ SELECT
     operations.approved_at, operations.first_operation_id, operations.first_call_id,
     operations.first_response_id, operations.first_provider, operations.first_api_family,
     operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at,
-    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
+    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
     local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
@@ -75,7 +75,7 @@ WITH taken AS (
         producer_revision, policy_revision, approval_id, approver_id, approval_digest,
         approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
         first_provider, first_api_family, first_adapter_revision, status_ref, state,
-        created_at, updated_at, completed_at, reason, row_digest
+        created_at, updated_at, completed_at, reason, row_digest, effect_kind
     )
     SELECT
         @operation_pk, @tenant_id, @subject_id, @tool_name, @idempotency_key, @request_sha256, @arguments_json,
@@ -83,7 +83,7 @@ WITH taken AS (
         @producer_revision, @policy_revision, @approval_id, @approver_id, @approval_digest,
         @approval_expires_at, @approved_at, @first_operation_id, @first_call_id, @first_response_id,
         @first_provider, @first_api_family, @first_adapter_revision, @status_ref, @state,
-        @created_at, @updated_at, @completed_at, @reason, @row_digest
+        @created_at, @updated_at, @completed_at, @reason, @row_digest, @effect_kind
     WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT)
     AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) >= CAST(@valid_from AS BIGINT)
     AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST(@valid_until AS BIGINT)
@@ -157,6 +157,7 @@ WITH held AS (
         AND operations.first_api_family = @first_api_family
         AND operations.first_adapter_revision = @first_adapter_revision
         AND operations.status_ref = @status_ref AND operations.created_at = @created_at
+        AND operations.effect_kind = @effect_kind
         AND pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT)
     FOR NO KEY UPDATE
 ), moved AS (

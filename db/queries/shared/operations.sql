@@ -90,7 +90,7 @@ WHERE operation_pk = @operation_pk AND row_digest = @from_digest AND state = @fr
     AND first_operation_id = @first_operation_id AND first_call_id = @first_call_id
     AND first_response_id = @first_response_id AND first_provider = @first_provider
     AND first_api_family = @first_api_family AND first_adapter_revision = @first_adapter_revision
-    AND status_ref = @status_ref AND created_at = @created_at;
+    AND status_ref = @status_ref AND created_at = @created_at AND effect_kind = @effect_kind;
 
 -- name: ListOperations :many
 -- ListOperations is a page of operations after a key.

@@ -17,14 +17,14 @@ INSERT INTO operations (
     producer_revision, policy_revision, approval_id, approver_id, approval_digest,
     approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
     first_provider, first_api_family, first_adapter_revision, status_ref, state,
-    created_at, updated_at, completed_at, reason, row_digest
+    created_at, updated_at, completed_at, reason, row_digest, effect_kind
 ) VALUES (
     $1, $2, $3, $4, $5, $6,
     $7, $8, $9, $10,
     $11, $12, $13, $14, $15,
     $16, $17, $18, $19, $20,
     $21, $22, $23, $24, $25,
-    $26, $27, $28, $29, $30
+    $26, $27, $28, $29, $30, $31
 ) ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
 RETURNING operation_pk
 `
@@ -60,6 +60,7 @@ type InsertOperationParams struct {
 	CompletedAt          sql.NullInt64
 	Reason               string
 	RowDigest            []byte
+	EffectKind           string
 }
 
 // InsertOperation takes a scope that is free for an approved intent; no row means
@@ -96,6 +97,7 @@ func (q *Queries) InsertOperation(ctx context.Context, arg InsertOperationParams
 		arg.CompletedAt,
 		arg.Reason,
 		arg.RowDigest,
+		arg.EffectKind,
 	)
 	var operation_pk int64
 	err := row.Scan(&operation_pk)

@@ -11,7 +11,7 @@ import (
 )
 
 const getClaimed = `-- name: GetClaimed :one
-SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, outbox.operation_pk, outbox.event_id, outbox.payload_json, outbox.state, outbox.lease_owner, outbox.lease_until, outbox.attempt_count, outbox.created_at, outbox.updated_at, outbox.row_digest, outbox.next_attempt_at, outbox.lane
+SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind, outbox.operation_pk, outbox.event_id, outbox.payload_json, outbox.state, outbox.lease_owner, outbox.lease_until, outbox.attempt_count, outbox.created_at, outbox.updated_at, outbox.row_digest, outbox.next_attempt_at, outbox.lane
 FROM operations JOIN outbox ON outbox.operation_pk = operations.operation_pk
 WHERE operations.operation_pk = CAST($1 AS BIGINT)
 `
@@ -57,6 +57,7 @@ func (q *Queries) GetClaimed(ctx context.Context, operationPk int64) (GetClaimed
 		&i.Operation.CompletedAt,
 		&i.Operation.Reason,
 		&i.Operation.RowDigest,
+		&i.Operation.EffectKind,
 		&i.Outbox.OperationPK,
 		&i.Outbox.EventID,
 		&i.Outbox.PayloadJSON,
@@ -74,7 +75,7 @@ func (q *Queries) GetClaimed(ctx context.Context, operationPk int64) (GetClaimed
 }
 
 const getOperation = `-- name: GetOperation :one
-SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE operation_pk = $1
+SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest, effect_kind FROM operations WHERE operation_pk = $1
 `
 
 // GetOperation returns an operation by its key.
@@ -113,12 +114,13 @@ func (q *Queries) GetOperation(ctx context.Context, operationPk int64) (Operatio
 		&i.CompletedAt,
 		&i.Reason,
 		&i.RowDigest,
+		&i.EffectKind,
 	)
 	return i, err
 }
 
 const getOperationByRef = `-- name: GetOperationByRef :one
-SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE status_ref = $1
+SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest, effect_kind FROM operations WHERE status_ref = $1
 `
 
 // GetOperationByRef returns the operation of a public name.
@@ -157,12 +159,13 @@ func (q *Queries) GetOperationByRef(ctx context.Context, statusRef string) (Oper
 		&i.CompletedAt,
 		&i.Reason,
 		&i.RowDigest,
+		&i.EffectKind,
 	)
 	return i, err
 }
 
 const getOperationByScope = `-- name: GetOperationByScope :one
-SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations
+SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest, effect_kind FROM operations
 WHERE tenant_id = $1 AND subject_id = $2
     AND tool_name = $3 AND idempotency_key = $4
 `
@@ -215,12 +218,13 @@ func (q *Queries) GetOperationByScope(ctx context.Context, arg GetOperationBySco
 		&i.CompletedAt,
 		&i.Reason,
 		&i.RowDigest,
+		&i.EffectKind,
 	)
 	return i, err
 }
 
 const listOperations = `-- name: ListOperations :many
-SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE operation_pk > $1
+SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest, effect_kind FROM operations WHERE operation_pk > $1
 ORDER BY operation_pk LIMIT CAST($2 AS BIGINT)
 `
 
@@ -271,6 +275,7 @@ func (q *Queries) ListOperations(ctx context.Context, arg ListOperationsParams) 
 			&i.CompletedAt,
 			&i.Reason,
 			&i.RowDigest,
+			&i.EffectKind,
 		); err != nil {
 			return nil, err
 		}
@@ -286,7 +291,7 @@ func (q *Queries) ListOperations(ctx context.Context, arg ListOperationsParams) 
 }
 
 const lookup = `-- name: Lookup :one
-SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
+SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
     local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
@@ -378,6 +383,7 @@ func (q *Queries) Lookup(ctx context.Context, arg LookupParams) (LookupRow, erro
 		&i.Operation.CompletedAt,
 		&i.Operation.Reason,
 		&i.Operation.RowDigest,
+		&i.Operation.EffectKind,
 		&i.ReceiptOf,
 		&i.ReceiptID,
 		&i.DownstreamRequestID,
@@ -463,7 +469,7 @@ WHERE operation_pk = $6 AND row_digest = $7 AND state = $8
     AND first_operation_id = $28 AND first_call_id = $29
     AND first_response_id = $30 AND first_provider = $31
     AND first_api_family = $32 AND first_adapter_revision = $33
-    AND status_ref = $34 AND created_at = $35
+    AND status_ref = $34 AND created_at = $35 AND effect_kind = $36
 `
 
 type MoveOperationParams struct {
@@ -502,6 +508,7 @@ type MoveOperationParams struct {
 	FirstAdapterRevision string
 	StatusRef            string
 	CreatedAt            int64
+	EffectKind           string
 }
 
 // MoveOperation changes an operation's state, if every column is still what the
@@ -544,6 +551,7 @@ func (q *Queries) MoveOperation(ctx context.Context, arg MoveOperationParams) (i
 		arg.FirstAdapterRevision,
 		arg.StatusRef,
 		arg.CreatedAt,
+		arg.EffectKind,
 	)
 	if err != nil {
 		return 0, err

@@ -170,7 +170,7 @@ func (q *Queries) InsertResolution(ctx context.Context, arg InsertResolutionPara
 }
 
 const listInReview = `-- name: ListInReview :many
-SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest FROM operations WHERE state = 'in_review' AND operation_pk > $1
+SELECT operation_pk, tenant_id, subject_id, tool_name, idempotency_key, request_sha256, arguments_json, input_schema_revision, output_schema_revision, effect_revision, handler_revision, producer_revision, policy_revision, approval_id, approver_id, approval_digest, approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id, first_provider, first_api_family, first_adapter_revision, status_ref, state, created_at, updated_at, completed_at, reason, row_digest, effect_kind FROM operations WHERE state = 'in_review' AND operation_pk > $1
 ORDER BY operation_pk LIMIT CAST($2 AS BIGINT)
 `
 
@@ -221,6 +221,7 @@ func (q *Queries) ListInReview(ctx context.Context, arg ListInReviewParams) ([]O
 			&i.CompletedAt,
 			&i.Reason,
 			&i.RowDigest,
+			&i.EffectKind,
 		); err != nil {
 			return nil, err
 		}

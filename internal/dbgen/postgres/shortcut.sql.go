@@ -37,21 +37,22 @@ WITH held AS (
         AND operations.first_api_family = $38
         AND operations.first_adapter_revision = $39
         AND operations.status_ref = $40 AND operations.created_at = $41
-        AND pg_catalog.current_setting('search_path') = CAST($42 AS TEXT)
+        AND operations.effect_kind = $42
+        AND pg_catalog.current_setting('search_path') = CAST($43 AS TEXT)
     FOR NO KEY UPDATE
 ), moved AS (
     UPDATE outbox
-    SET state = $43, lease_owner = NULL, lease_until = NULL,
-        updated_at = $44, row_digest = $45, next_attempt_at = $46
+    SET state = $44, lease_owner = NULL, lease_until = NULL,
+        updated_at = $45, row_digest = $46, next_attempt_at = $47
     FROM held WHERE outbox.operation_pk = held.operation_pk
 ), tried AS (
     INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
-    SELECT held.operation_pk, $4, $47, $48, $49, $50, $51
+    SELECT held.operation_pk, $4, $48, $49, $50, $51, $52
     FROM held
     ON CONFLICT DO NOTHING
 ), ended AS (
     UPDATE operations
-    SET state = $52, updated_at = $53, completed_at = $54, reason = $55, row_digest = $56
+    SET state = $53, updated_at = $54, completed_at = $55, reason = $56, row_digest = $57
     FROM held WHERE operations.operation_pk = held.operation_pk
 ), observed AS (
     INSERT INTO downstream_receipts (
@@ -60,9 +61,9 @@ WITH held AS (
         observed_at, effect_revision, committed_at, row_digest
     )
     SELECT
-        $17, $18, $19, $20, $21, $57,
-        $58, $59, $60, $61,
-        $62, $25, $63, $64
+        $17, $18, $19, $20, $21, $58,
+        $59, $60, $61, $62,
+        $63, $25, $64, $65
     FROM held
 ), accepted AS (
     INSERT INTO local_receipts (
@@ -70,8 +71,8 @@ WITH held AS (
         producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
     )
     SELECT
-        held.operation_pk, $57, $58, $21, $59,
-        $60, $61, $62, $25, $65, $66
+        held.operation_pk, $58, $59, $21, $60,
+        $61, $62, $63, $25, $66, $67
     FROM held
 )
 SELECT held.operation_pk FROM held
@@ -119,6 +120,7 @@ type CommitParams struct {
 	FirstAdapterRevision string
 	StatusRef            string
 	CreatedAt            int64
+	EffectKind           string
 	SearchPath           string
 	EventState           string
 	EventUpdatedAt       int64
@@ -197,6 +199,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) error {
 		arg.FirstAdapterRevision,
 		arg.StatusRef,
 		arg.CreatedAt,
+		arg.EffectKind,
 		arg.SearchPath,
 		arg.EventState,
 		arg.EventUpdatedAt,
@@ -235,7 +238,7 @@ SELECT
     operations.approved_at, operations.first_operation_id, operations.first_call_id,
     operations.first_response_id, operations.first_provider, operations.first_api_family,
     operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at,
-    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest,
+    operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind,
     local_receipts.operation_pk AS receipt_of, local_receipts.receipt_id, local_receipts.downstream_request_id,
     local_receipts.request_sha256 AS receipt_request, local_receipts.result_json,
     local_receipts.producer_revision AS receipt_producer, local_receipts.resource_revision,
@@ -327,7 +330,7 @@ WITH taken AS (
         producer_revision, policy_revision, approval_id, approver_id, approval_digest,
         approval_expires_at, approved_at, first_operation_id, first_call_id, first_response_id,
         first_provider, first_api_family, first_adapter_revision, status_ref, state,
-        created_at, updated_at, completed_at, reason, row_digest
+        created_at, updated_at, completed_at, reason, row_digest, effect_kind
     )
     SELECT
         $1, $2, $3, $4, $5, $6, $7,
@@ -335,10 +338,10 @@ WITH taken AS (
         $12, $13, $14, $15, $16,
         $17, $18, $19, $20, $21,
         $22, $23, $24, $25, $26,
-        $27, $28, $29, $30, $31
-    WHERE pg_catalog.current_setting('search_path') = CAST($32 AS TEXT)
-    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) >= CAST($33 AS BIGINT)
-    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($34 AS BIGINT)
+        $27, $28, $29, $30, $31, $32
+    WHERE pg_catalog.current_setting('search_path') = CAST($33 AS TEXT)
+    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) >= CAST($34 AS BIGINT)
+    AND EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($35 AS BIGINT)
     AND NOT EXISTS (
         SELECT 1 FROM tombstones
         WHERE tombstones.tenant_id = $2 AND tombstones.subject_id = $3
@@ -357,9 +360,9 @@ WITH taken AS (
     )
     SELECT
         taken.operation_pk,
-        CASE WHEN EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($34 AS BIGINT) THEN CAST($35 AS TEXT) END,
-        $36, $37, $38, $39,
-        $40, $41, $42, $43, $44, $45
+        CASE WHEN EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($35 AS BIGINT) THEN CAST($36 AS TEXT) END,
+        $37, $38, $39, $40,
+        $41, $42, $43, $44, $45, $46
     FROM taken
 ), binding AS (
     INSERT INTO call_bindings (
@@ -367,8 +370,8 @@ WITH taken AS (
         fingerprint_sha256, created_at, status_ref, row_digest
     )
     SELECT
-        $2, $3, $46, $47, $48, $49,
-        $50, $51, $52, $53
+        $2, $3, $47, $48, $49, $50,
+        $51, $52, $53, $54
     FROM taken
 )
 SELECT pg_catalog.nextval(CAST(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk') AS regclass)) AS next_key
@@ -407,6 +410,7 @@ type ReserveParams struct {
 	CompletedAt          sql.NullInt64
 	Reason               string
 	RowDigest            []byte
+	EffectKind           string
 	SearchPath           string
 	ValidFrom            int64
 	ValidUntil           int64
@@ -479,6 +483,7 @@ func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) error {
 		arg.CompletedAt,
 		arg.Reason,
 		arg.RowDigest,
+		arg.EffectKind,
 		arg.SearchPath,
 		arg.ValidFrom,
 		arg.ValidUntil,
