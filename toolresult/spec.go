@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
@@ -50,6 +51,7 @@ type Spec struct {
 	input, output   *schema.Schema
 	equal           []binding // sorted by field
 	maxBytes, depth int
+	shape           func() *shape // of the input
 }
 
 // maxOutputBytes leaves room for the package around the data, whose ids may be
@@ -83,6 +85,7 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 	if s.output, err = schema.Compile(c.OutputSchema); err != nil {
 		return nil, fmt.Errorf("toolresult: output schema of %s: %w", c.Contract.Name, err)
 	}
+	s.shape = sync.OnceValue(func() *shape { return newShape(s.input.JSON()) })
 	for _, field := range slices.Sorted(maps.Keys(c.Equal)) {
 		if !slices.Contains(s.output.Fields(), field) {
 			return nil, &InputError{"equal", fmt.Sprintf("names %q, which the output schema does not declare", field)}
@@ -126,10 +129,18 @@ func (s *Spec) InputSchema() json.RawMessage { return slices.Clone(s.input.JSON(
 // OutputSchema returns the JSON Schema of the data of a success.
 func (s *Spec) OutputSchema() json.RawMessage { return slices.Clone(s.output.JSON()) }
 
-// CheckArguments returns every way in which b's arguments break the input
-// schema; none means that they may be used.
+// CheckArguments returns in which ways b's arguments break the input schema, at
+// most [MaxProblems] of them; none means that they may be used. It says so in
+// words for whoever wrote the arguments: see [Package.Problems].
 func (s *Spec) CheckArguments(b *Bound) []Problem {
-	return violations("arguments", s.input.ValidateInput(b.tree))
+	if b.call.Fault == nil {
+		vs := s.input.ValidateInput(b.tree)
+		if len(vs) == 0 {
+			return nil
+		}
+		return s.shape().explain(b.tree, vs)
+	}
+	return []Problem{s.shape().fault(*b.call.Fault)}
 }
 
 // CheckOutput returns every way in which a result breaks the tool's output

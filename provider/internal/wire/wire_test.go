@@ -1,9 +1,11 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -12,8 +14,10 @@ import (
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/provider/anthropic"
 	"github.com/toolruntime/toolruntime-go/provider/gemini"
+	"github.com/toolruntime/toolruntime-go/provider/geminicontent"
 	"github.com/toolruntime/toolruntime-go/provider/internal/wire"
 	"github.com/toolruntime/toolruntime-go/provider/openai"
+	"github.com/toolruntime/toolruntime-go/provider/openaichat"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -23,38 +27,64 @@ const now int64 = 1_784_419_200
 // A provider is an adapter under test. body and call write what the provider
 // would send; the arguments are JSON text.
 type provider struct {
+	name    string
 	profile toolresult.Profile
 	calls   func([]byte, wire.Host) ([]toolresult.Call, error)
-	output  func(*toolresult.Bound, *toolresult.Spec, *toolresult.Package) (json.RawMessage, error)
+	output  func(*toolresult.Bound, *toolresult.Spec, *toolresult.Package) (json.RawMessage, error) // or nil
 	outputs func([]toolresult.Expected, []*toolresult.Package) (json.RawMessage, error)
+	next    func([]byte, []toolresult.Expected, []*toolresult.Package) (json.RawMessage, error)
+	stream  func(io.Reader) ([]byte, error)
 	body    func(calls ...string) string
 	call    func(id, name, arguments string) string
+	// fixture is the name of a captured shape, and of its stream.
+	fixture, streamed string
 }
 
 var providers = []provider{{
-	toolresult.OpenAIResponses, openai.Calls, openai.Output, openai.Outputs,
+	"openai", openai.Profile, openai.Calls, openai.Output, openai.Outputs, openai.Next, openai.Stream,
 	func(calls ...string) string {
 		return `{"id":"resp-1","status":"completed","output":[{"type":"message","content":[]},` + strings.Join(calls, ",") + `]}`
 	},
 	func(id, name, arguments string) string {
 		return fmt.Sprintf(`{"type":"function_call","id":"fc-1","call_id":%s,"name":%s,"arguments":%s}`, quote(id), quote(name), quote(arguments))
 	},
+	"response-2025-08.json", "stream-2025-08.sse",
 }, {
-	toolresult.AnthropicMessages, anthropic.Calls, anthropic.Output, anthropic.Outputs,
+	"openaichat", openaichat.Profile, openaichat.Calls, nil, openaichat.Outputs, openaichat.Next, openaichat.Stream,
+	func(calls ...string) string {
+		return `{"id":"resp-1","choices":[{"finish_reason":"tool_calls","message":{"tool_calls":[{"type":"other"},` + strings.Join(calls, ",") + `]}}]}`
+	},
+	func(id, name, arguments string) string {
+		return fmt.Sprintf(`{"type":"function","id":%s,"function":{"name":%s,"arguments":%s}}`, quote(id), quote(name), quote(arguments))
+	},
+	"completion-2025-08.json", "stream-2025-08.sse",
+}, {
+	"anthropic", anthropic.Profile, anthropic.Calls, anthropic.Output, anthropic.Outputs, anthropic.Next, anthropic.Stream,
 	func(calls ...string) string {
 		return `{"id":"resp-1","stop_reason":"tool_use","content":[{"type":"text","text":"on it"},` + strings.Join(calls, ",") + `]}`
 	},
 	func(id, name, arguments string) string {
 		return fmt.Sprintf(`{"type":"tool_use","id":%s,"name":%s,"input":%s}`, quote(id), quote(name), arguments)
 	},
+	"message-2025-09.json", "stream-2025-09.sse",
 }, {
-	toolresult.GeminiInteractions, gemini.Calls, gemini.Output, gemini.Outputs,
+	"gemini", gemini.Profile, gemini.Calls, gemini.Output, gemini.Outputs, gemini.Next, gemini.Stream,
 	func(calls ...string) string {
-		return `{"id":"resp-1","status":"requires_action","outputs":[{"type":"text","text":"on it"},` + strings.Join(calls, ",") + `]}`
+		return `{"id":"resp-1","status":"requires_action","steps":[{"type":"model_output"},` + strings.Join(calls, ",") + `]}`
 	},
 	func(id, name, arguments string) string {
 		return fmt.Sprintf(`{"type":"function_call","id":%s,"name":%s,"arguments":%s}`, quote(id), quote(name), arguments)
 	},
+	"interaction-2026-05.json", "stream-2026-05.sse",
+}, {
+	"geminicontent", geminicontent.Profile, geminicontent.Calls, nil, geminicontent.Outputs, geminicontent.Next, geminicontent.Stream,
+	func(calls ...string) string {
+		return `{"responseId":"resp-1","candidates":[{"finishReason":"STOP","content":{"parts":[{"text":"on it"},` + strings.Join(calls, ",") + `]}}]}`
+	},
+	func(id, name, arguments string) string {
+		return fmt.Sprintf(`{"functionCall":{"id":%s,"name":%s,"args":%s}}`, quote(id), quote(name), arguments)
+	},
+	"response-2025-11.json", "stream-2025-11.sse",
 }}
 
 func quote(s string) string {
@@ -67,7 +97,7 @@ func quote(s string) string {
 
 func forEach(t *testing.T, test func(t *testing.T, p provider)) {
 	for _, p := range providers {
-		t.Run(p.profile.Provider, func(t *testing.T) { test(t, p) })
+		t.Run(p.name, func(t *testing.T) { test(t, p) })
 	}
 }
 
@@ -97,29 +127,85 @@ func nested(arrays int) string {
 
 func TestCallsArguments(t *testing.T) {
 	forEach(t, func(t *testing.T, p provider) {
-		for _, tt := range []struct{ arguments, want string }{ // want "" is a refusal
-			{`{}`, `{}`}, {`[]`, `[]`}, {`3`, `3`}, {`"x"`, `"x"`}, {`{"n":9007199254740991}`, `{"n":9007199254740991}`},
-			{`{"n":9007199254740992}`, ""}, {`{"a":1,"a":2}`, ""}, {`{"a":1,"\u0061":2}`, ""}, {`{"x":1e400}`, ""},
-			{`{"x":"\ud800"}`, ""}, {nested(30), nested(30)}, {nested(31), ""},
-			{`{"x":[` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `]}`, ""},
-			{`{"x":"` + strings.Repeat("a", 65536) + `"}`, ""},
+		for _, tt := range []struct{ arguments, want, fault string }{
+			{`{}`, `{}`, ""}, {`[]`, `[]`, ""}, {`3`, `3`, ""}, {`"x"`, `"x"`, ""}, {`{"n":9007199254740991}`, `{"n":9007199254740991}`, ""},
+			{`null`, `{}`, ""}, {`""`, `{}`, ""}, {`" \n\u2003"`, `{}`, ""}, {nested(30), nested(30), ""},
+			{`{"n":9007199254740992}`, "", "$.n: integer beyond 2^53, send it as a string"},
+			{`{"a":1,"a":2}`, "", "$.a: stands there twice: send each field once"},
+			{`{"a":1,"\u0061":2}`, "", "$.a: stands there twice: send each field once"},
+			{`{"x":1e400}`, "", "$.x: is no finite number"}, {`{"x":"\ud800"}`, "", "$.x: has half of a surrogate pair"},
+			{nested(31), "", "$.x" + strings.Repeat("[0]", 31) + ": nested deeper than 31 levels"},
+			{nested(42), "", "$: nested deeper than 31 levels"}, {`{"x":"` + strings.Repeat("a", 70_000) + `"}`, "", "$: more than 65536 bytes"},
 		} {
-			got, err := p.calls([]byte(p.body(p.call("a", "tool", tt.arguments))), host)
-			var refused *wire.ResponseError
-			switch {
-			case tt.want == "":
-				if !errors.As(err, &refused) || got != nil || !strings.Contains(refused.Path, "[1].") {
-					t.Errorf("%.40s: got %v, %v", tt.arguments, got, err)
+			got, err := p.calls([]byte(p.body(p.call("a", "tool", tt.arguments), p.call("b", "tool", `{"x":1}`))), host)
+			if err != nil || len(got) != 2 || got[1].Fault != nil || string(got[1].Arguments) != `{"x":1}` {
+				t.Fatalf("%.40s: got %v, %v", tt.arguments, got, err)
+			}
+			fault := ""
+			if got[0].Fault != nil {
+				fault = got[0].Fault.String()
+			}
+			if fault != tt.fault || tt.fault == "" && string(got[0].Arguments) != tt.want {
+				t.Errorf("%.40s: got %.80s, fault %q, want %q", tt.arguments, got[0].Arguments, fault, tt.fault)
+			}
+			again, err := p.calls([]byte(p.body(p.call("a", "tool", tt.arguments))), host)
+			if err != nil || string(again[0].Arguments) != string(got[0].Arguments) {
+				t.Errorf("%.40s: another call when it is read again: %v", tt.arguments, err)
+			}
+		}
+	})
+}
+
+// TestCallsFaults: a call that cannot be carried out is one all the same, and costs
+// the other its arguments or its id.
+func TestCallsFaults(t *testing.T) {
+	long := strings.Repeat("é", 256)
+	forEach(t, func(t *testing.T, p provider) {
+		good := p.call("good", "tool", `{"x":1}`)
+		for _, tt := range []struct {
+			name  string
+			calls []string
+			faces []string // id and fault of the calls before the good one
+		}{
+			{"same id, same call", []string{p.call("a", "tool", `{}`), p.call("a", "tool", `{}`)}, []string{"a"}},
+			{"same id, other arguments", []string{p.call("a", "tool", `{}`), p.call("a", "tool", `{"x":1}`)},
+				[]string{"a call id: is that of two calls that differ; neither was carried out"}},
+			{"same id, other tool", []string{p.call("a", "tool", `{}`), p.call("a", "other", `{}`)},
+				[]string{"a call id: is that of two calls that differ; neither was carried out"}},
+			{"empty id", []string{p.call("", "tool", `{}`)}, []string{"toolruntime-call-0 call id: is missing or unusable, so nobody could tell whose the answer is"}},
+			{"blank id", []string{p.call("\u001c", "tool", `{}`)}, []string{"toolruntime-call-0 call id: is missing or unusable, so nobody could tell whose the answer is"}},
+			{"two long ids", []string{p.call(long, "tool", `{}`), p.call(long, "tool", `{}`)}, []string{
+				"toolruntime-call-0 call id: is missing or unusable, so nobody could tell whose the answer is",
+				"toolruntime-call-1 call id: is missing or unusable, so nobody could tell whose the answer is"}},
+			{"an id of ours", []string{p.call("toolruntime-call-7", "tool", `{}`)}, []string{"toolruntime-call-0 call id: is missing or unusable, so nobody could tell whose the answer is"}},
+			{"blank name", []string{p.call("a", " ", `{}`)}, []string{"a tool name: is missing or unusable"}},
+			{"long name", []string{p.call("a", long, `{}`)}, []string{"a tool name: is missing or unusable"}},
+			{"null name", []string{strings.Replace(p.call("a", "tool", `{}`), `"name":"tool"`, `"name":null`, 1)}, []string{"a tool name: is missing or unusable"}},
+		} {
+			got, err := p.calls([]byte(p.body(append(tt.calls, good)...)), host)
+			if err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+				continue
+			}
+			var faces []string
+			for _, c := range got[:len(got)-1] {
+				face := c.CallID
+				if c.Fault != nil {
+					face += " " + c.Fault.String()
 				}
-			case err != nil || string(got[0].Arguments) != tt.want:
-				t.Errorf("%.40s: got %v, %v", tt.arguments, got, err)
+				faces = append(faces, face)
+			}
+			if diff := cmp.Diff(tt.faces, faces); diff != "" {
+				t.Errorf("%s: %s", tt.name, diff)
+			}
+			if last := got[len(got)-1]; last.CallID != "good" || last.Fault != nil || string(last.Arguments) != `{"x":1}` {
+				t.Errorf("%s: the good call is %v", tt.name, last)
 			}
 		}
 	})
 }
 
 func TestCallsRefusesTheResponse(t *testing.T) {
-	long := strings.Repeat("é", 256)
 	forEach(t, func(t *testing.T, p provider) {
 		call := p.call("a", "tool", `{}`)
 		many := make([]string, 129)
@@ -127,23 +213,14 @@ func TestCallsRefusesTheResponse(t *testing.T) {
 			many[i] = p.call(fmt.Sprint("call-", i), "tool", `{}`)
 		}
 		bodies := map[string]string{
-			"same id":             p.body(call, call),
-			"same id, other call": p.body(call, p.call("a", "tool", `{"x":1}`)),
-			"empty id":            p.body(p.call("", "tool", `{}`)),
-			"blank id":            p.body(p.call("\u001c", "tool", `{}`)),
-			"long id":             p.body(p.call(long, "tool", `{}`)),
-			"blank name":          p.body(p.call("a", " ", `{}`)),
-			"long name":           p.body(p.call("a", long, `{}`)),
 			"129 calls":           p.body(many...),
 			"1025 entries":        p.body(strings.Repeat(`{"type":"x"},`, 1024) + call),
-			"no response id":      strings.Replace(p.body(call), `"id":"resp-1"`, `"ID":"resp-1"`, 1),
+			"no response id":      strings.Replace(strings.Replace(p.body(call), `"id":"resp-1"`, `"ID":"resp-1"`, 1), `"responseId"`, `"responseID"`, 1),
 			"blank response id":   strings.Replace(p.body(call), `resp-1`, ` `, 1),
 			"numeric response id": strings.Replace(p.body(call), `"resp-1"`, `7`, 1),
-			"two response ids":    strings.Replace(p.body(call), `{`, `{"\u0069d":"resp-2",`, 1),
+			"two response ids":    strings.Replace(p.body(call), `{`, `{"\u0069d":"resp-2","responseI\u0064":"resp-2",`, 1),
 			"half a surrogate":    strings.Replace(p.body(call), `resp-1`, `resp-\ud800\u0041`, 1),
 			"repeated name":       strings.Replace(p.body(call), `"name":`, `"name":"other","name":`, 1),
-			"name is null":        strings.Replace(p.body(call), `"name":"tool"`, `"name":null`, 1),
-			"type is missing":     p.body(`{}`),
 			"item is a string":    p.body(`"x"`),
 			"not JSON":            p.body(call) + "}",
 			"two documents":       p.body(call) + p.body(call),
@@ -153,6 +230,9 @@ func TestCallsRefusesTheResponse(t *testing.T) {
 			"null":                "null",
 			"too large":           p.body(call) + strings.Repeat(" ", wire.MaxResponseBytes),
 			"deep":                strings.Repeat("[", 1<<20),
+		}
+		if p.name == "openaichat" { // which is one of few forms whose calls are all of one kind
+			delete(bodies, "repeated name")
 		}
 		for name, body := range bodies {
 			asked := func(toolresult.Call) (string, string, error) {
@@ -230,11 +310,14 @@ func TestOutput(t *testing.T) {
 	shapes := map[string]string{
 		"openai":    `{"call_id":"a","output":%s,"type":"function_call_output"}`,
 		"anthropic": `{"content":[{"text":%s,"type":"text"}],"is_error":false,"tool_use_id":"a","type":"tool_result"}`,
-		"google":    `{"input":[{"call_id":"a","name":"get_order","result":[{"text":%s,"type":"text"}],"type":"function_result"}],"previous_interaction_id":"resp-1"}`,
+		"gemini":    `{"input":[{"call_id":"a","name":"get_order","result":[{"text":%s,"type":"text"}],"type":"function_result"}],"previous_interaction_id":"resp-1"}`,
 	}
 	forEach(t, func(t *testing.T, p provider) {
+		if p.output == nil {
+			return
+		}
 		calls, results := turn(t, p)
-		want := fmt.Sprintf(shapes[p.profile.Provider], quote(results[0].ModelResult.Text()))
+		want := fmt.Sprintf(shapes[p.name], quote(results[0].ModelResult.Text()))
 		// Equal data in other words must leave in the words that were hashed.
 		results[0].ModelResult.Data = json.RawMessage(`{ "status": "p\u0061id", "order_ref":"ORDER-7" }`)
 		got, err := p.output(calls[0].Bound, calls[0].Spec, results[0])
@@ -279,13 +362,13 @@ func TestOutputRefuses(t *testing.T) {
 			"another response": {rebound(func(c *toolresult.Call) { c.ResponseID = "resp-2" }), c.Spec, ok},
 		} {
 			var refused *wire.OutputError
-			if got, err := p.output(tt.b, tt.spec, tt.p); !errors.As(err, &refused) || got != nil || len(refused.Problems) == 0 {
+			if got, err := p.outputs([]toolresult.Expected{{Bound: tt.b, Spec: tt.spec}}, []*toolresult.Package{tt.p}); !errors.As(err, &refused) || got != nil || len(refused.Problems) == 0 {
 				t.Errorf("%s: got %s, %v", name, got, err)
 			}
 		}
 		for _, other := range providers {
-			if _, err := other.output(c.Bound, c.Spec, ok); (err == nil) != (other.profile == p.profile) {
-				t.Errorf("to %s: %v", other.profile.Provider, err)
+			if _, err := other.outputs([]toolresult.Expected{c}, []*toolresult.Package{ok}); (err == nil) != (other.name == p.name) {
+				t.Errorf("to %s: %v", other.name, err)
 			}
 		}
 	})
@@ -304,7 +387,11 @@ func TestOutputs(t *testing.T) {
 		}
 		rest := string(got)
 		for i, r := range results {
-			at := strings.Index(rest, quote(r.ModelResult.Text()))
+			text := quote(r.ModelResult.Text())
+			if p.name == "geminicontent" { // there it is a value
+				text = r.ModelResult.Text()
+			}
+			at := strings.Index(rest, text)
 			if at < 0 {
 				t.Fatalf("result %d is missing, or out of order", i)
 			}
@@ -337,18 +424,50 @@ func TestOutputs(t *testing.T) {
 func FuzzCalls(f *testing.F) {
 	for _, p := range providers {
 		f.Add([]byte(p.body(p.call("a", "tool", `{"x":1}`))))
+		f.Add(read(f, p, p.fixture))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, p := range providers {
-			calls, err := p.calls(body, host)
-			for _, c := range calls {
-				if err != nil || c.Check() != nil {
-					t.Fatalf("%v, %v", c, err)
-				}
-				if _, err := toolresult.Bind(toolresult.Principal{}, c, toolresult.UnregisteredContract(c.Name)); err != nil {
-					t.Fatalf("a call that cannot be answered: %v", err)
-				}
-			}
+			checkCalls(t, p, body)
 		}
 	})
+}
+
+func FuzzStream(f *testing.F) {
+	for _, p := range providers {
+		f.Add(read(f, p, p.streamed))
+	}
+	f.Fuzz(func(t *testing.T, events []byte) {
+		for _, p := range providers {
+			body, err := p.stream(bytes.NewReader(events))
+			if err != nil {
+				continue
+			}
+			if !json.Valid(body) {
+				t.Fatalf("%s: not JSON: %q", p.name, body)
+			}
+			checkCalls(t, p, body)
+		}
+	})
+}
+
+// checkCalls: every call of a response, whatever it is, can be answered.
+func checkCalls(t *testing.T, p provider, body []byte) {
+	calls, err := p.calls(body, host)
+	if err != nil || len(calls) == 0 {
+		return
+	}
+	expected := make([]toolresult.Expected, len(calls))
+	results := make([]*toolresult.Package, len(calls))
+	for i, c := range calls {
+		b, err := toolresult.Bind(toolresult.Principal{TenantID: "t", SubjectID: "s"}, c, toolresult.UnregisteredContract(c.Name))
+		if err != nil || c.Check() != nil {
+			t.Fatalf("%s: a call that cannot be answered: %v, %v", p.name, err, c.Check())
+		}
+		expected[i].Bound = b
+		results[i] = b.Failure(toolresult.UnknownTool, "", now)
+	}
+	if next, err := p.next(body, expected, results); err != nil || !json.Valid(next) {
+		t.Fatalf("%s: %s, %v", p.name, next, err)
+	}
 }
