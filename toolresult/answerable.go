@@ -21,7 +21,7 @@ import (
 // object. That holds also where Fault is lost, for example through JSON.
 func (c Call) Refuse(p Problem) Call {
 	sum := sha256.Sum256(c.Arguments)
-	c.Arguments = json.RawMessage(`"unreadable sha256:` + hex.EncodeToString(sum[:]) + `"`)
+	c.Arguments = json.RawMessage(`"refused sha256:` + hex.EncodeToString(sum[:]) + `"`)
 	c.Fault = &p
 	return c
 }

@@ -30,8 +30,8 @@ type ExecutionContext struct {
 type Call struct {
 	Proposal
 	ExecutionContext
-	// Fault says why the call can be answered and not carried out, or is nil. See
-	// [Call.Refuse].
+	// Fault says why the call can be answered and not carried out, or is nil. Its
+	// path can hold a name that the model chose. See [Call.Refuse].
 	Fault *Problem `json:"-"`
 }
 

@@ -45,11 +45,12 @@ type Package struct {
 	// a replay was before the call. It is for the host alone and in neither
 	// projection; zero where no operation has ended.
 	Ended Ending `json:"-"`
-	// Problems say what to change in the arguments of a call that ended with
-	// [InvalidArguments]: at most [MaxProblems] places, as JSON pointers into the
-	// arguments, with the rule of each. They name no value, and no field but those
-	// that the tool declares. They are in neither projection; an adapter puts them
-	// beside the model result where the provider's form has room.
+	// Problems say what to change in a call that ended with [InvalidArguments]: at
+	// most [MaxProblems] places, as JSON pointers into the arguments ("/" is all of
+	// them, "*" a name that the model chose) or in words ("call id"), with the rule
+	// of each. They hold no value, and no name but those that the tool declares. They
+	// are in neither projection; an adapter puts them beside the model result where
+	// the provider's form has room.
 	Problems []Problem `json:"-"`
 }
 

@@ -29,7 +29,8 @@ type Options struct {
 	// Resolver gives the roles. Without one every principal has none: the roles
 	// that a caller presents are never used.
 	Resolver Resolver
-	// Profiles are provider profiles beside those of the contract.
+	// Profiles are provider profiles beside those of the contract, such as
+	// openaichat.Profile and geminicontent.Profile of the provider packages.
 	Profiles []toolresult.Profile
 	// Now is the clock; nil means time.Now. Fractions of a second are cut off.
 	Now func() time.Time

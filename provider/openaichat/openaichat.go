@@ -187,17 +187,32 @@ func Next(response []byte, calls []toolresult.Expected, results []*toolresult.Pa
 	if err != nil {
 		return nil, err
 	}
-	message := c.message.AsIs()
-	if !c.message.Get("tool_calls").Missing() {
-		list, err := wire.Encode(c.calls)
-		if err != nil {
-			return nil, err
-		}
-		if message, err = wire.AsIs(c.message.With("tool_calls", list)); err != nil {
-			return nil, err
+	message, err := c.echo()
+	if err != nil {
+		return nil, err
+	}
+	return wire.Encode(messages(message, items))
+}
+
+// echo is the assistant's message as the API takes it back: with calls that have an
+// id of their own, and at least one of them or a text.
+func (c *completion) echo() ([]any, error) {
+	if c.message.Get("tool_calls").Missing() {
+		return []any{c.message.AsIs()}, nil
+	}
+	list, err := wire.Encode(c.calls)
+	if err != nil {
+		return nil, err
+	}
+	fields := c.message.With("tool_calls", list)
+	if len(c.calls) == 0 {
+		delete(fields, "tool_calls")
+		if c.message.Get("content").Missing() {
+			return nil, nil
 		}
 	}
-	return wire.Encode(messages([]any{message}, items))
+	message, err := wire.AsIs(fields)
+	return []any{message}, err
 }
 
 func messages(list []any, items []wire.Item) []any {

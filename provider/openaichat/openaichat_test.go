@@ -70,6 +70,10 @@ func TestForms(t *testing.T) {
 		{"no id, and no function", `{"role":"assistant","tool_calls":[{"id":"","function":{"name":"tool","arguments":"{}"}},{"id":"c"}]}`,
 			[]string{"toolruntime-call-0 call id: is missing or unusable, so nobody could tell whose the answer is", "c tool name: is missing or unusable"},
 			[]string{"assistant ", `{"id":"c"}`, "tool c"}},
+		{"no id, and a text", `{"role":"assistant","content":"x","tool_calls":[{"function":{"name":"tool","arguments":"{}"}}]}`,
+			[]string{"toolruntime-call-0 call id: is missing or unusable, so nobody could tell whose the answer is"}, []string{"assistant "}},
+		{"no id, and nothing else", `{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"tool","arguments":"{}"}}]}`,
+			[]string{"toolruntime-call-0 call id: is missing or unusable, so nobody could tell whose the answer is"}, nil},
 	} {
 		calls, roles := turn(t, tt.message)
 		if diff := cmp.Diff(tt.calls, calls); diff != "" {

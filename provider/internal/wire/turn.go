@@ -21,9 +21,10 @@ type Turn struct {
 
 // An entry is a call, and what its answer needs beyond the contract.
 type entry struct {
-	call toolresult.Call
-	path string
-	kind string
+	call    toolresult.Call
+	path    string
+	kind    string
+	request string // the digest of what it asks for
 }
 
 // A Candidate is what a response says of one call.
@@ -97,22 +98,23 @@ func (t *Turn) Add(c Candidate) error {
 	case b.Call().Fault != nil || b.Arguments() == "{}":
 		call = b.Call()
 	}
+	e := entry{call, c.Name.Path, c.Kind, b.RequestSHA256()}
 	if at, doubled := t.byID[callID]; doubled {
-		t.double(&t.calls[at], call, c.Kind)
+		t.calls[at].double(e)
 		return nil
 	}
 	t.byID[callID] = len(t.calls)
-	t.calls = append(t.calls, entry{call, c.Name.Path, c.Kind})
+	t.calls = append(t.calls, e)
 	return nil
 }
 
-// double adds a call under an id that is taken. One that says the same is the
-// same call. Two that differ can have only one answer, so neither is carried out.
-func (t *Turn) double(first *entry, second toolresult.Call, kind string) {
-	if first.kind == kind && first.call.Name == second.Name && bytes.Equal(first.call.Arguments, second.Arguments) {
+// double adds a call under the id of e. One that says the same is the same call. Two
+// that differ can have only one answer, so neither is carried out.
+func (e *entry) double(second entry) {
+	if e.kind == second.kind && e.request == second.request && (e.call.Fault == nil) == (second.call.Fault == nil) {
 		return
 	}
-	first.call = first.call.Refuse(toolresult.Problem{Path: "call id", Rule: "is that of two calls that differ; neither was carried out"})
+	e.call = e.call.Refuse(toolresult.Problem{Path: "call id", Rule: "is that of two calls that differ; neither was carried out"})
 }
 
 // Calls completes the calls with what the host says.
@@ -184,7 +186,7 @@ func advice(p *toolresult.Package) string {
 	if len(p.Problems) == 0 {
 		return ""
 	}
-	lines := []string{"What is wrong with the arguments:"}
+	lines := []string{"What is wrong with the call:"}
 	for _, problem := range p.Problems[:min(len(p.Problems), toolresult.MaxProblems)] {
 		lines = append(lines, problem.String())
 	}
