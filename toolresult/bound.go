@@ -60,6 +60,18 @@ type Bound struct {
 // the arguments, when no digest exists: arguments outside the JSON domain, or
 // text that is not UTF-8. It checks no other limit; see [Call.Check].
 func Bind(p Principal, c Call, t Contract) (*Bound, error) {
+	if err := checkTexts(p, c, t); err != nil {
+		return nil, err
+	}
+	tree, text, err := canonicalArguments(c.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	return bind(p, c, t, tree, text), nil
+}
+
+// checkTexts checks that everything but the arguments has a digest.
+func checkTexts(p Principal, c Call, t Contract) error {
 	for _, f := range [...]struct{ name, value string }{
 		{"principal.tenant_id", p.TenantID}, {"principal.subject_id", p.SubjectID},
 		{"name", c.Name}, {"provider", c.Provider}, {"api_family", c.APIFamily},
@@ -70,22 +82,22 @@ func Bind(p Principal, c Call, t Contract) (*Bound, error) {
 		{"producer_revision", t.Producer}, {"policy_revision", t.Policy},
 	} {
 		if !utf8.ValidString(f.value) {
-			return nil, &InputError{f.name, "must be valid UTF-8"}
+			return &InputError{f.name, "must be valid UTF-8"}
 		}
 	}
 	if c.Name != t.Name {
-		return nil, &InputError{"name", "must be the contract's"}
+		return &InputError{"name", "must be the contract's"}
 	}
-	tree, text, err := canonicalArguments(c.Arguments)
-	if err != nil {
-		return nil, err
-	}
+	return nil
+}
+
+func bind(p Principal, c Call, t Contract, tree any, text []byte) *Bound {
 	c.Arguments = text
 	b := &Bound{principal: p, call: c, contract: t, tree: tree, args: string(text)}
 	b.request = RequestSHA256(p.TenantID, p.SubjectID, b.args, t)
 	b.effect = EffectIdentity(p.TenantID, p.SubjectID, c.Name, c.IdempotencyKey, b.request)
 	b.statusRef = StatusRefOf(b.effect)
-	return b, nil
+	return b
 }
 
 // RequestSHA256 is the request digest over stored values. arguments must be

@@ -30,13 +30,16 @@ type ExecutionContext struct {
 type Call struct {
 	Proposal
 	ExecutionContext
+	// Fault says why the call can be answered and not carried out, or is nil. Its
+	// path can hold a name that the model chose. See [Call.Refuse].
+	Fault *Problem `json:"-"`
 }
 
 // NewCall joins a proposal and its context, and copies the arguments: a later
 // change of the proposal's bytes cannot reach the call.
 func NewCall(p Proposal, c ExecutionContext) Call {
 	p.Arguments = bytes.Clone(p.Arguments)
-	return Call{p, c}
+	return Call{Proposal: p, ExecutionContext: c}
 }
 
 // Check reports the first limit that c breaks as an [*InputError]. It does not
@@ -112,6 +115,13 @@ func DefaultProfiles() []Profile {
 // Profile returns the provider profile that c claims.
 func (c ExecutionContext) Profile() Profile {
 	return Profile{c.Provider, c.APIFamily, c.AdapterRevision}
+}
+
+// Context returns the execution context of a call that came through p. The
+// operation id and the idempotency key are the host's to add.
+func (p Profile) Context(responseID, callID string) ExecutionContext {
+	return ExecutionContext{Provider: p.Provider, APIFamily: p.APIFamily, AdapterRevision: p.AdapterRevision,
+		ResponseID: responseID, CallID: callID}
 }
 
 // CheckProfile checks that c's provider profile is one of those registered.

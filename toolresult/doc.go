@@ -30,6 +30,8 @@
 //
 // A value that breaks a limit of trusted input is the host's bug and comes back
 // as an [*InputError], which names the field and the rule and never the value.
+// Arguments are the model's: [Bind] has an error for those without a digest, and
+// [BindAnswerable] binds them so that the call can be answered.
 // How a call ended is data: see [Catalogue] for the codes and for what a model
 // may do after each.
 package toolresult

@@ -45,6 +45,13 @@ type Package struct {
 	// a replay was before the call. It is for the host alone and in neither
 	// projection; zero where no operation has ended.
 	Ended Ending `json:"-"`
+	// Problems say what to change in a call that ended with [InvalidArguments]: at
+	// most [MaxProblems] places, as JSON pointers into the arguments ("/" is all of
+	// them, "*" a name that the model chose) or in words ("call id"), with the rule
+	// of each. They hold no value, and no name but those that the tool declares. They
+	// are in neither projection; an adapter puts them beside the model result where
+	// the provider's form has room.
+	Problems []Problem `json:"-"`
 }
 
 // An Ending is when an operation ended, and in which attempt.
@@ -265,6 +272,7 @@ func (m *ModelResult) encode(e *encoder) {
 // Clone returns a copy that shares no memory with p.
 func (p *Package) Clone() *Package {
 	q := *p
+	q.Problems = slices.Clone(p.Problems)
 	q.ModelResult.Data = bytes.Clone(p.ModelResult.Data)
 	if p.ModelResult.Error != nil {
 		info := *p.ModelResult.Error

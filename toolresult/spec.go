@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
@@ -53,6 +54,7 @@ type Spec struct {
 	equal           []binding // sorted by field
 	maxBytes, depth int
 	versions        []*Spec
+	shape           func() *shape // of the input
 }
 
 // maxOutputBytes leaves room for the package around the data, whose ids may be
@@ -92,6 +94,7 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 	if s.output, err = compileSchema("output_schema", c.OutputSchema); err != nil {
 		return nil, err
 	}
+	s.shape = sync.OnceValue(func() *shape { return newShape(s.input.JSON()) })
 	if s.equal, err = bindings(c.Equal, s.input, s.output); err != nil {
 		return nil, err
 	}
@@ -137,10 +140,18 @@ func (s *Spec) InputSchema() json.RawMessage { return slices.Clone(s.input.JSON(
 // OutputSchema returns the JSON Schema of the data of a success.
 func (s *Spec) OutputSchema() json.RawMessage { return slices.Clone(s.output.JSON()) }
 
-// CheckArguments returns every way in which b's arguments break the input
-// schema; none means that they may be used.
+// CheckArguments returns in which ways b's arguments break the input schema, at
+// most [MaxProblems] of them; none means that they may be used. It says so in
+// words for whoever wrote the arguments: see [Package.Problems].
 func (s *Spec) CheckArguments(b *Bound) []Problem {
-	return violations("arguments", s.input.ValidateInput(b.tree))
+	if b.call.Fault == nil {
+		vs := s.input.ValidateInput(b.tree)
+		if len(vs) == 0 {
+			return nil
+		}
+		return s.shape().explain(b.tree, vs)
+	}
+	return []Problem{s.shape().fault(*b.call.Fault)}
 }
 
 // CheckOutput returns every way in which a result breaks the tool's output

@@ -45,8 +45,10 @@ type DispatchOptions struct {
 // with the stored result, or with OUTCOME_UNKNOWN and the status_ref while
 // there is none; it never causes an effect.
 //
-// The package says how the call ended. An error says that the runtime could not
-// find out: it never means that the effect did not happen. While the database is
+// The package says how the call ended, whatever the model has sent: arguments
+// that nobody can read end in INVALID_ARGUMENTS, and Package.Problems say what to
+// change. An error is the host's or the database's: the runtime could not find
+// out, and it never means that the effect did not happen. While the database is
 // away after the effect, it waits for it as long as the lease holds and ctx lasts;
 // then the error is [ErrNotRecorded].
 func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, opts *DispatchOptions) (*toolresult.Package, error) {

@@ -15,6 +15,8 @@ import (
 //   - [ErrContract]: stored state breaks its contract, so it was not used.
 //   - [ErrDatabase]: the database failed; the other sentinels say how.
 //
+// What a model sends is none of these: it ends in a package.
+//
 // Errors of the host's own callbacks come back wrapped, and those of a context
 // as they are. No error of a call means that the effect did not happen.
 var (

@@ -61,10 +61,10 @@ func Example() {
 	}
 
 	principal := toolresult.Principal{TenantID: "acme", SubjectID: "alice"}
-	call := toolresult.NewCall(
-		toolresult.Proposal{Name: "refund", Arguments: []byte(`{"order_ref":"ORDER-7"}`)},
-		toolresult.ExecutionContext{Provider: "openai", APIFamily: "responses", AdapterRevision: "openai-responses-v1",
-			ResponseID: "resp_1", CallID: "call_1", OperationID: "op_1", IdempotencyKey: "refund-of-order-7"})
+	// As a provider package makes it of a turn: openai.Calls, for example.
+	turn := toolresult.OpenAIResponses.Context("resp_1", "call_1")
+	turn.OperationID, turn.IdempotencyKey = "op_1", "refund-of-order-7"
+	call := toolresult.NewCall(toolresult.Proposal{Name: "refund", Arguments: []byte(`{"order_ref":"ORDER-7"}`)}, turn)
 
 	// Carol has seen exactly this call and accepted it.
 	bound, err := rt.Bind(principal, call)

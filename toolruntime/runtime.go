@@ -32,7 +32,8 @@ type Options struct {
 	// Resolver gives the roles. Without one every principal has none: the roles
 	// that a caller presents are never used.
 	Resolver Resolver
-	// Profiles are provider profiles beside those of the contract.
+	// Profiles are provider profiles beside those of the contract, such as
+	// openaichat.Profile and geminicontent.Profile of the provider packages.
 	Profiles []toolresult.Profile
 	// Now is the clock; nil means the ledger's: the server's with PostgreSQL, and the
 	// host's with SQLite. Another one is for tests. It is used alone then, and all
@@ -133,12 +134,23 @@ func (rt *Runtime) Description(name string) string {
 	return ""
 }
 
-// Bind binds a call to a principal and to the contract of its tool.
+// Bind binds a call to a principal and to the contract of its tool. Like
+// [Runtime.Dispatch] it takes whatever a model can send as arguments: see
+// [toolresult.BindAnswerable].
 func (rt *Runtime) Bind(p toolresult.Principal, c toolresult.Call) (*toolresult.Bound, error) {
 	if t, ok := rt.tools[c.Name]; ok {
-		return toolresult.Bind(p, c, t.spec.Contract())
+		return toolresult.BindAnswerable(p, c, t.spec.Contract())
 	}
-	return toolresult.Bind(p, c, toolresult.UnregisteredContract(c.Name))
+	return toolresult.BindAnswerable(p, c, toolresult.UnregisteredContract(c.Name))
+}
+
+// Expect returns what a package that answers a call is held against: the call,
+// bound as [Runtime.Bind] does it, and the spec of its tool. The provider packages
+// want it for every call of a turn.
+func (rt *Runtime) Expect(p toolresult.Principal, c toolresult.Call) (toolresult.Expected, error) {
+	b, err := rt.Bind(p, c)
+	spec, _ := rt.Spec(c.Name)
+	return toolresult.Expected{Bound: b, Spec: spec}, err
 }
 
 // Counts returns the number of rows of the ledger's tables.
@@ -177,17 +189,21 @@ func (rt *Runtime) screen(ctx context.Context, r *request) (toolresult.Principal
 	if r.tool == nil {
 		return toolresult.Principal{}, r.fail(toolresult.UnknownTool), nil
 	}
-	fits := len(r.tool.spec.CheckArguments(r.bound)) == 0
-	if fits {
+	problems := r.tool.spec.CheckArguments(r.bound)
+	if len(problems) == 0 {
 		var err error
 		r.input, err = rt.decode(ctx, r.tool, r.bound.Arguments())
-		if errors.Is(err, ErrCallback) {
+		switch {
+		case errors.Is(err, ErrCallback):
 			return toolresult.Principal{}, nil, err
+		case err != nil:
+			problems = []toolresult.Problem{{Path: "/", Rule: "does not fit the tool's Go type"}}
 		}
-		fits = err == nil
 	}
-	if !fits {
-		return toolresult.Principal{}, r.fail(toolresult.InvalidArguments), nil
+	if len(problems) > 0 {
+		answer := r.fail(toolresult.InvalidArguments)
+		answer.Problems = problems
+		return toolresult.Principal{}, answer, nil
 	}
 	current, allowed, err := rt.admit(ctx, r.tool, r.bound.Principal(), r.input.resource)
 	if err != nil {

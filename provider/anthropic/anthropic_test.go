@@ -1,73 +1,98 @@
 package anthropic_test
 
 import (
+	"encoding/json"
 	"errors"
-	"fmt"
-	"log"
 	"testing"
 
-	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toolruntime/toolruntime-go/provider/anthropic"
 	"github.com/toolruntime/toolruntime-go/toolresult"
-	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
-func Example() {
-	response := []byte(`{"id":"msg_1","role":"assistant","stop_reason":"tool_use","content":[{"type":"tool_use","id":"toolu_1",
-		"name":"create_refund_draft","input":{"order_ref":"ORDER-7","reason":"damaged"}}]}`)
-	calls, err := anthropic.Calls(response, func(c toolresult.Call) (operationID, idempotencyKey string, err error) {
-		return "operation-" + c.CallID, "ticket-4711", nil // from the service's own records
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	spec, err := toolruntime.SpecOf(refunds.NewOrders().CreateRefundDraft())
-	if err != nil {
-		log.Fatal(err)
-	}
-	principal := toolresult.Principal{TenantID: "tenant-a", SubjectID: "user-1"}
-	b, err := toolresult.Bind(principal, calls[0], spec.Contract())
-	if err != nil {
-		log.Fatal(err)
-	}
-	pkg := b.Failure(toolresult.ApprovalRequired, "", 1_784_419_200) // as a Runtime answers
-	out, err := anthropic.Outputs([]toolresult.Expected{{Bound: b, Spec: spec}}, []*toolresult.Package{pkg})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%s\n", out)
-	// Output:
-	// {"content":[{"content":[{"text":"{\"data\":null,\"error\":{\"category\":\"approval\",\"code\":\"APPROVAL_REQUIRED\",\"recovery\":\"request_approval\",\"retry_after_ms\":null,\"safe_message\":\"This action needs a person's approval. Nothing was done; ask for the approval first.\"},\"execution\":{\"complete\":false,\"delivery\":\"fresh\",\"outcome\":\"not_started\",\"truncated\":false},\"provenance\":{\"observed_at\":\"2026-07-19T00:00:00Z\",\"producer_revision\":\"offline-dispatcher-v2\",\"resource_revision\":null,\"source_label\":\"offline-dispatcher\",\"trust\":\"trusted_control\"},\"schema_version\":\"tool-model-result-v2\",\"status\":\"failed\"}","type":"text"}],"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"role":"user"}
-}
-
 func TestCalls(t *testing.T) {
-	const block = `"content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"tool_use","id":"c","name":"tool"`
-	for _, tt := range []struct{ body, want string }{ // want "" is a refusal
+	const block = `"stop_reason":"tool_use","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"tool_use","id":"c","name":"tool"`
+	for _, tt := range []struct{ body, want string }{
 		{block + `,"input":{"n":616581622363398}}]`, `{"n":616581622363398}`},
 		{block + `,"input":""}]`, `{}`},
 		{block + `,"input":null}]`, `{}`},
 		{block + `}]`, `{}`},
 		{block + `,"input":"{}"}]`, `"{}"`},
-		{block + `,"input":{}}],"stop_reason":"end_turn"`, `{}`},
-		{block + `,"input":{}}],"stop_reason":null`, `{}`},
-		{block + `,"input":{}}],"stop_reason":"max_tokens"`, ""},
-		{block + `,"input":{}}],"stop_reason":"model_context_window_exceeded"`, ""},
-		{block + `,"input":{}}],"stop_reason":7`, ""},
-		{`"content":"text"`, ""},
-		{`"Content":[]`, ""},
+		{block + `,"input":{"a":1,"a":2}}]`, "$.a: stands there twice: send each field once"},
+		{`"stop_reason":"tool_use","content":"text"`, ""},
+		{`"stop_reason":"tool_use","Content":[]`, ""},
 	} {
 		check(t, tt.body, `{"id":"msg_1",`+tt.body+`}`, tt.want)
 	}
 }
 
+// TestNextGivesBack: the assistant's message comes back as the API takes it.
+func TestNextGivesBack(t *testing.T) {
+	response := []byte(`{"id":"msg_1","stop_reason":"tool_use","content":[{"type":"tool_use","id":"c","name":"tool","input":"{\"a\":"},` +
+		`{"type":"tool_use","id":"c","name":"tool","input":{}},{"type":"tool_use","name":"tool","input":{}},{"type":"tool_use","id":"d","name":"tool"}]}`)
+	calls, err := anthropic.Calls(response, func(c toolresult.Call) (string, string, error) { return "op-" + c.CallID, "", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var expected []toolresult.Expected
+	var results []*toolresult.Package
+	for _, c := range calls {
+		b, err := toolresult.Bind(toolresult.Principal{TenantID: "t", SubjectID: "s"}, c, toolresult.UnregisteredContract("tool"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected = append(expected, toolresult.Expected{Bound: b})
+		results = append(results, b.Failure(toolresult.UnknownTool, "", 0))
+	}
+	next, err := anthropic.Next(response, expected, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages []struct {
+		Content []struct {
+			Type      string
+			ID        string
+			ToolUseID string `json:"tool_use_id"`
+			Input     json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(next, &messages); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range messages {
+		for _, b := range m.Content {
+			got = append(got, b.Type+" "+b.ID+b.ToolUseID+" "+string(b.Input))
+		}
+	}
+	want := []string{`tool_use c {"INVALID_JSON":"{\"a\":"}`, `tool_use d {}`, `tool_result c `, `tool_result d `, `text  `}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// check holds the one call of a response against want: its arguments, or its fault;
+// "" is a refusal of the response.
 func check(t *testing.T, name, body, want string) {
 	t.Helper()
 	calls, err := anthropic.Calls([]byte(body), func(toolresult.Call) (string, string, error) { return "op", "", nil })
 	var refused *anthropic.ResponseError
-	switch {
-	case want == "" && !errors.As(err, &refused):
-		t.Errorf("%s: got %v, %v, want a ResponseError", name, calls, err)
-	case want != "" && (err != nil || len(calls) != 1 || calls[0].CallID != "c" || string(calls[0].Arguments) != want):
-		t.Errorf("%s: got %v, %v, want %s", name, calls, err, want)
+	if want == "" {
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: got %v, %v, want a ResponseError", name, calls, err)
+		}
+		return
+	}
+	if err != nil || len(calls) != 1 {
+		t.Errorf("%s: got %v, %v", name, calls, err)
+		return
+	}
+	got := string(calls[0].Arguments)
+	if f := calls[0].Fault; f != nil {
+		got = f.String()
+	}
+	if got != want {
+		t.Errorf("%s: got %s, want %s", name, got, want)
 	}
 }

@@ -1,18 +1,30 @@
 // Package gemini translates between the Gemini Interactions API and toolresult.
 // It is pure: the service sends and receives the JSON with whatever client it
-// uses.
+// uses. (The generateContent API is package geminicontent.)
 //
-// [Calls] reads the function calls of an interaction, [Outputs] writes the body
-// of the interaction that answers all of them, [Output] that for a single call.
+// [Calls] reads the function calls of an interaction, [Next] writes the body of the
+// interaction that answers all of them. [Stream] makes the interaction of a stream.
+// [Outputs] and [Output] write answers where the interaction is not at hand.
+//
+// # Which turns have calls
+//
+// Only an interaction whose status is requires_action or completed. One that is
+// incomplete, failed, cancelled or still going on, or that does not say what it is,
+// is a [*ResponseError] with the reason, and none of its calls may be carried out.
+//
+// Calls stand in steps, as the API has answered since May 2026; the outputs of
+// before are read where there are no steps. A call whose result stands in the same
+// interaction, as in one that was asked for again, has been answered.
 //
 // # What the model may send as arguments
 //
-// The bytes of the arguments are taken as they are, so digits stay exact.
-// Missing or null arguments, and an empty string, are {}. Other JSON that is not
-// an object is a call like any other, which the runtime answers with
-// INVALID_ARGUMENTS. What is outside the JSON domain (a repeated key, for
-// example) has no digest, so it cannot even be answered: then the whole response
-// is refused with a [*ResponseError], and none of its calls may be carried out.
+// The bytes of the arguments are taken as they are, so digits stay exact. Where
+// there is nothing (no arguments, null, a blank string) they are {}.
+//
+// A call that cannot be carried out (its arguments are broken, its id is that of
+// another call) is a call like any other, with a Fault: the runtime answers it with
+// INVALID_ARGUMENTS, and the other calls of the turn get theirs. For a call without a
+// usable id there is no answer that the API would take, so [Next] leaves it out.
 package gemini
 
 import (
@@ -21,6 +33,9 @@ import (
 	"github.com/toolruntime/toolruntime-go/provider/internal/wire"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
+
+// Profile is the provider profile of the calls.
+var Profile = toolresult.GeminiInteractions
 
 type (
 	// Host supplies the operation id and idempotency key of a call, which never
@@ -33,70 +48,85 @@ type (
 )
 
 // Calls returns the function calls of an interaction, in its order. Everything
-// else in it is skipped. The body has at most 16 MiB and 128 calls, and no two
-// calls may share an id. Errors are a [*ResponseError], or what host said.
+// else in it is skipped. The body has at most 16 MiB and 128 calls. Errors are a
+// [*ResponseError], or what host said.
 func Calls(response []byte, host Host) ([]toolresult.Call, error) {
-	root, err := wire.Open(response)
+	turn, err := read(response)
 	if err != nil {
 		return nil, err
-	}
-	turn, err := wire.NewTurn(toolresult.GeminiInteractions, root.Get("id"))
-	if err != nil {
-		return nil, err
-	}
-	outputs, err := root.Get("outputs").Objects()
-	if err != nil {
-		return nil, err
-	}
-	for _, output := range outputs {
-		kind, err := output.Get("type").Text()
-		if err != nil {
-			return nil, err
-		}
-		if kind != "function_call" {
-			continue
-		}
-		id, err := callID(output)
-		if err != nil {
-			return nil, err
-		}
-		if err := turn.Add(id, output.Get("name"), output.Get("arguments").Value()); err != nil {
-			return nil, err
-		}
 	}
 	return turn.Calls(host)
 }
 
-// callID returns the id of a call, which the API has under either name. Two that
-// differ would leave open which of them a result answers.
-func callID(output wire.Object) (wire.Node, error) {
-	id, other := output.Get("id"), output.Get("call_id")
-	switch {
-	case other.Missing():
-		return id, nil
-	case id.Missing():
-		return other, nil
-	}
-	a, err := id.Text()
+var statuses = map[string]wire.Reason{
+	"requires_action": "", "completed": "", "incomplete": wire.CutOff, "failed": wire.Failed,
+	"cancelled": wire.Cancelled, "in_progress": wire.Running, "queued": wire.Running,
+}
+
+func read(response []byte) (*wire.Turn, error) {
+	root, err := wire.Open(response)
 	if err != nil {
-		return id, err
+		return nil, err
 	}
-	b, err := other.Text()
+	turn, err := wire.NewTurn(Profile, root.Get("id"))
 	if err != nil {
-		return other, err
+		return nil, err
 	}
-	if a != b {
-		return id, &ResponseError{Path: other.Path, Rule: "differs from the id"}
+	if err := root.Get("status").Whole(statuses); err != nil {
+		return nil, err
 	}
-	return id, nil
+	if e := root.Get("error"); !e.Missing() {
+		return nil, e.NotWhole(wire.Failed)
+	}
+	list := root.Get("steps")
+	if list.Missing() {
+		list = root.Get("outputs")
+	}
+	steps, err := list.Objects()
+	if err != nil {
+		return nil, err
+	}
+	answered := map[string]bool{}
+	for _, step := range steps {
+		if kind, err := step.Get("type").Text(); err == nil && kind == "function_result" {
+			if id, err := step.Get("call_id").Text(); err == nil {
+				answered[id] = true
+			}
+		}
+	}
+	for _, step := range steps {
+		if err := add(turn, step, answered); err != nil {
+			return nil, err
+		}
+	}
+	return turn, nil
+}
+
+func add(turn *wire.Turn, step wire.Object, answered map[string]bool) error {
+	kind, err := step.Get("type").Text()
+	if err != nil || kind != "function_call" {
+		return err
+	}
+	c := wire.Candidate{ID: step.Get("id"), Name: step.Get("name"), Arguments: step.Get("arguments")}
+	if other := step.Get("call_id"); c.ID.Missing() {
+		c.ID = other
+	} else if !other.Missing() && string(other.Raw) != string(c.ID.Raw) {
+		// It is open which of them a result would answer.
+		c.ID = wire.Node{Path: other.Path}
+	}
+	if id, err := c.ID.Text(); err == nil && answered[id] {
+		return nil
+	}
+	return turn.Add(c)
 }
 
 // Output returns the body of the interaction that answers the call b, the only
 // one of its response, with the package p. The package is validated first; only
-// its model result leaves, as canonical text. spec is nil for an unregistered
-// tool. The error is an [*OutputError].
+// its model result leaves, as canonical text, and what is wrong with the arguments,
+// as a text after it. spec is nil for an unregistered tool. The error is an
+// [*OutputError].
 func Output(b *toolresult.Bound, spec *toolresult.Spec, p *toolresult.Package) (json.RawMessage, error) {
-	item, err := wire.Check(toolresult.GeminiInteractions, b, spec, p)
+	item, err := wire.Check(Profile, b, spec, p)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +138,21 @@ func Output(b *toolresult.Bound, spec *toolresult.Spec, p *toolresult.Package) (
 // stand in any order. The error is an [*OutputError], and then nothing is to be
 // sent.
 func Outputs(calls []toolresult.Expected, results []*toolresult.Package) (json.RawMessage, error) {
-	items, err := wire.CheckTurn(toolresult.GeminiInteractions, calls, results)
+	items, err := wire.CheckTurn(Profile, calls, results)
+	if err != nil {
+		return nil, err
+	}
+	return body(items)
+}
+
+// Next is [Outputs] for all calls of a response, which is held against them. Errors
+// are those of [Calls] and [Outputs].
+func Next(response []byte, calls []toolresult.Expected, results []*toolresult.Package) (json.RawMessage, error) {
+	turn, err := read(response)
+	if err != nil {
+		return nil, err
+	}
+	items, err := turn.Answer(calls, results)
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +160,20 @@ func Outputs(calls []toolresult.Expected, results []*toolresult.Package) (json.R
 }
 
 func body(items []wire.Item) (json.RawMessage, error) {
-	input := make([]any, len(items))
-	for i, item := range items {
-		input[i] = map[string]any{
-			"type": "function_result", "name": item.Tool, "call_id": item.CallID,
-			"result": []any{map[string]any{"type": "text", "text": item.Text}},
+	input := []any{}
+	for _, item := range items {
+		if item.CallID == "" {
+			continue
 		}
+		var texts []any
+		for _, text := range item.Texts() {
+			texts = append(texts, map[string]any{"type": "text", "text": text})
+		}
+		result := map[string]any{"type": "function_result", "name": item.Tool, "call_id": item.CallID, "result": texts}
+		if item.Failed {
+			result["is_error"] = true
+		}
+		input = append(input, result)
 	}
 	return wire.Encode(map[string]any{"previous_interaction_id": items[0].ResponseID, "input": input})
 }

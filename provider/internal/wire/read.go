@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf16"
@@ -23,6 +24,7 @@ type Node struct {
 // unlike encoding/json does it.
 type Object struct {
 	path   string
+	raw    json.RawMessage
 	fields map[string]json.RawMessage
 }
 
@@ -31,21 +33,25 @@ const maxEntries = canonjson.MaxEntries
 
 // Open reads the body of a response.
 func Open(body []byte) (Object, error) {
-	root := Node{"response", body}
-	switch {
-	case len(body) > MaxResponseBytes:
-		return Object{}, root.refuse(fmt.Sprintf("is larger than %d bytes", MaxResponseBytes))
-	case !utf8.Valid(body):
-		return Object{}, root.refuse("is not valid UTF-8")
-	case !json.Valid(body):
-		return Object{}, root.refuse("is not JSON")
-	}
-	o, err := root.Object()
+	o, err := open(Node{"response", body})
 	o.path = ""
 	return o, err
 }
 
-func (n Node) refuse(rule string) error { return &ResponseError{Path: n.Path, Rule: rule} }
+func open(root Node) (Object, error) {
+	switch {
+	case len(root.Raw) > MaxResponseBytes:
+		return Object{}, root.Refuse(fmt.Sprintf("is larger than %d bytes", MaxResponseBytes))
+	case !utf8.Valid(root.Raw):
+		return Object{}, root.Refuse("is not valid UTF-8")
+	case !json.Valid(root.Raw):
+		return Object{}, root.Refuse("is not JSON")
+	}
+	return root.Object()
+}
+
+// Refuse is the refusal of a response because of n.
+func (n Node) Refuse(rule string) error { return &ResponseError{Path: n.Path, Rule: rule} }
 
 // Missing reports whether there is no such value, or null.
 func (n Node) Missing() bool { return n.Raw == nil || string(n.Raw) == "null" }
@@ -65,43 +71,43 @@ func (n Node) Object() (Object, error) {
 	fields := map[string]json.RawMessage{}
 	d := json.NewDecoder(bytes.NewReader(n.Raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return Object{}, n.refuse("must be an object")
+		return Object{}, n.Refuse("must be an object")
 	}
 	for d.More() {
 		t, err := d.Token()
 		if err != nil {
-			return Object{}, n.refuse("must be an object")
+			return Object{}, n.Refuse("must be an object")
 		}
 		key, _ := t.(string)
 		if _, twice := fields[key]; twice {
-			return Object{}, n.refuse("has a repeated field")
+			return Object{}, n.Refuse("has a repeated field")
 		}
 		if len(fields) == maxEntries {
-			return Object{}, n.refuse(fmt.Sprintf("has more than %d fields", maxEntries))
+			return Object{}, n.Refuse(fmt.Sprintf("has more than %d fields", maxEntries))
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return Object{}, n.refuse("must be an object")
+			return Object{}, n.Refuse("must be an object")
 		}
 		fields[key] = value
 	}
-	return Object{n.Path, fields}, nil
+	return Object{n.Path, n.Raw, fields}, nil
 }
 
 // Objects reads a list of objects.
 func (n Node) Objects() ([]Object, error) {
 	d := json.NewDecoder(bytes.NewReader(n.Raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, n.refuse("must be a list")
+		return nil, n.Refuse("must be a list")
 	}
 	var objects []Object
 	for i := 0; d.More(); i++ {
 		if i == maxEntries {
-			return nil, n.refuse(fmt.Sprintf("has more than %d entries", maxEntries))
+			return nil, n.Refuse(fmt.Sprintf("has more than %d entries", maxEntries))
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return nil, n.refuse("must be a list")
+			return nil, n.Refuse("must be a list")
 		}
 		o, err := (Node{n.Path + "[" + strconv.Itoa(i) + "]", value}).Object()
 		if err != nil {
@@ -116,10 +122,10 @@ func (n Node) Objects() ([]Object, error) {
 func (n Node) Text() (string, error) {
 	var s string
 	if n.Missing() || json.Unmarshal(n.Raw, &s) != nil {
-		return "", n.refuse("must be a string")
+		return "", n.Refuse("must be a string")
 	}
 	if loneSurrogate(n.Raw) {
-		return "", n.refuse("has half of a surrogate pair")
+		return "", n.Refuse("has half of a surrogate pair")
 	}
 	return s, nil
 }
@@ -131,18 +137,75 @@ func (n Node) Identifier() (string, error) {
 		return "", err
 	}
 	if toolresult.CheckIdentifier(n.Path, s) != nil {
-		return "", n.refuse("must be an identifier: not blank, at most 255 code points")
+		return "", n.Refuse("must be an identifier: not blank, at most 255 code points")
 	}
 	return s, nil
 }
 
-// Value returns the node as arguments that are a JSON value: null and an empty
-// string say, like nothing at all, that there are none.
-func (n Node) Value() Node {
-	if n.Missing() || string(n.Raw) == `""` {
-		return Node{Path: n.Path}
+// Index reads an index into a list.
+func (n Node) Index() (int, error) {
+	var i int
+	if n.Missing() || json.Unmarshal(n.Raw, &i) != nil || i < 0 || i >= maxEntries {
+		return 0, n.Refuse(fmt.Sprintf("must be an index below %d", maxEntries))
+	}
+	return i, nil
+}
+
+// JSONText returns the node as the JSON text that it is a string of. One that is no
+// string stands for itself.
+func (n Node) JSONText() Node {
+	if n.Missing() || n.Raw[0] != '"' {
+		return n
+	}
+	// Text that the string does not hold cannot be read, and will be said so.
+	if text, err := n.Text(); err == nil {
+		n.Raw = json.RawMessage(text)
 	}
 	return n
+}
+
+// As returns the object with n as its only field.
+func (n Node) As(field string) Node {
+	value := n.Raw
+	if n.Missing() {
+		value = json.RawMessage(`""`)
+	}
+	n.Raw = json.RawMessage(`{"` + field + `":` + string(value) + `}`)
+	return n
+}
+
+// ReasonOf returns the reason of a refusal, or "".
+func ReasonOf(err error) Reason {
+	var e *ResponseError
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
+}
+
+// Whole reports as an error that n, where a response says how it ended, does not
+// say that it is a whole turn. known are the words of the form and what they mean;
+// "" means that the turn is whole.
+func (n Node) Whole(known map[string]Reason) error {
+	reason, ok := Unstated, false
+	if !n.Missing() {
+		var word string
+		if json.Unmarshal(n.Raw, &word) == nil {
+			reason, ok = known[word]
+		}
+		if !ok {
+			reason = Unknown
+		}
+	}
+	if reason == "" {
+		return nil
+	}
+	return n.NotWhole(reason)
+}
+
+// NotWhole is the refusal of a response that n shows to be no whole turn.
+func (n Node) NotWhole(reason Reason) error {
+	return &ResponseError{Path: n.Path, Rule: "shows no whole turn: " + string(reason), Reason: reason}
 }
 
 // loneSurrogate reports what encoding/json would silently replace in a literal.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -13,9 +15,30 @@ import (
 type Turn struct {
 	profile    toolresult.Profile
 	responseID string
-	calls      []toolresult.Call
-	paths      []string
-	seen       map[string]bool
+	calls      []entry
+	byID       map[string]int
+}
+
+// An entry is a call, and what its answer needs beyond the contract.
+type entry struct {
+	call    toolresult.Call
+	path    string
+	kind    string
+	request string // the digest of what it asks for
+}
+
+// A Candidate is what a response says of one call.
+type Candidate struct {
+	ID, Name  Node
+	Arguments Node // their JSON text
+	// Kind tells apart the calls of a form that are answered in different ways; ""
+	// is the usual one.
+	Kind string
+	// Fault is what the form itself has against the call, or nil.
+	Fault *toolresult.Problem
+	// NoIDs says that calls of the form need no id: answers are told apart by
+	// their order.
+	NoIDs bool
 }
 
 // NewTurn starts the turn of the response with the id in the given node.
@@ -24,68 +47,115 @@ func NewTurn(profile toolresult.Profile, id Node) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Turn{profile: profile, responseID: responseID, seen: map[string]bool{}}, nil
+	return &Turn{profile: profile, responseID: responseID, byID: map[string]int{}}, nil
 }
 
-// Add adds a call to the turn. The arguments are kept byte by byte, and blank
-// ones are {}. They only need to have a digest, since a call without one could
-// not even be answered: whether they fit the tool is for the runtime to say.
-func (t *Turn) Add(id, name, arguments Node) error {
-	callID, err := id.Identifier()
-	if err != nil {
-		return err
+const (
+	// noID starts the call id of a call to which the provider has given none.
+	noID = "toolruntime-call-"
+	// noName is the tool of a call whose name no tool can have.
+	noName = "unreadable-name"
+)
+
+// Answerable reports whether an id is one that an answer can carry.
+func Answerable(id Node) bool {
+	s, err := id.Identifier()
+	return err == nil && !strings.HasPrefix(s, noID)
+}
+
+// Add adds a call to the turn. A call with a fault is added too, as one that is
+// refused: the others of the turn are not to suffer for it. The arguments are kept
+// byte by byte; whether they fit the tool is for the runtime to say.
+func (t *Turn) Add(c Candidate) error {
+	if len(t.calls) == MaxCalls {
+		return c.Name.Refuse(fmt.Sprintf("is that of a call after the first %d", MaxCalls))
 	}
-	tool, err := name.Identifier()
-	if err != nil {
-		return err
+	fault := c.Fault
+	note := func(path, rule string) {
+		if fault == nil {
+			fault = &toolresult.Problem{Path: path, Rule: rule}
+		}
 	}
+	callID, _ := c.ID.Text()
+	if !Answerable(c.ID) {
+		callID = noID + strconv.Itoa(len(t.calls))
+		if !c.NoIDs || !c.ID.Missing() {
+			note("call id", "is missing or unusable, so nobody could tell whose the answer is")
+		}
+	}
+	name, err := c.Name.Identifier()
+	if err != nil {
+		name = noName
+		note("tool name", "is missing or unusable")
+	}
+	call := toolresult.NewCall(toolresult.Proposal{Name: name, Arguments: c.Arguments.Raw}, t.profile.Context(t.responseID, callID))
+	b, err := toolresult.BindAnswerable(toolresult.Principal{}, call, toolresult.UnregisteredContract(name))
 	switch {
-	case t.seen[callID]:
-		return id.refuse("is the id of an earlier call of the response")
-	case len(t.calls) == MaxCalls:
-		return id.refuse(fmt.Sprintf("is the call after the first %d", MaxCalls))
+	case err != nil:
+		return &ResponseError{Path: c.Name.Path, Rule: err.Error(), Cause: err}
+	case fault != nil:
+		call = call.Refuse(*fault)
+	case b.Call().Fault != nil || b.Arguments() == "{}":
+		call = b.Call()
 	}
-	text := arguments.Raw
-	if len(bytes.TrimSpace(text)) == 0 {
-		text = json.RawMessage("{}")
+	e := entry{call, c.Name.Path, c.Kind, b.RequestSHA256()}
+	if at, doubled := t.byID[callID]; doubled {
+		t.calls[at].double(e)
+		return nil
 	}
-	c := toolresult.NewCall(toolresult.Proposal{Name: tool, Arguments: text}, toolresult.ExecutionContext{
-		Provider: t.profile.Provider, APIFamily: t.profile.APIFamily, AdapterRevision: t.profile.AdapterRevision,
-		ResponseID: t.responseID, CallID: callID,
-	})
-	if _, err := toolresult.Bind(toolresult.Principal{}, c, toolresult.UnregisteredContract(tool)); err != nil {
-		return &ResponseError{arguments.Path, "has no digest: " + err.Error(), err}
-	}
-	t.seen[callID] = true
-	t.paths = append(t.paths, id.Path)
-	t.calls = append(t.calls, c)
+	t.byID[callID] = len(t.calls)
+	t.calls = append(t.calls, e)
 	return nil
+}
+
+// double adds a call under the id of e. One that says the same is the same call. Two
+// that differ can have only one answer, so neither is carried out.
+func (e *entry) double(second entry) {
+	if e.kind == second.kind && e.request == second.request && (e.call.Fault == nil) == (second.call.Fault == nil) {
+		return
+	}
+	e.call = e.call.Refuse(toolresult.Problem{Path: "call id", Rule: "is that of two calls that differ; neither was carried out"})
 }
 
 // Calls completes the calls with what the host says.
 func (t *Turn) Calls(host Host) ([]toolresult.Call, error) {
-	for i := range t.calls {
-		c := &t.calls[i]
-		offered := *c
+	var calls []toolresult.Call
+	for _, e := range t.calls {
+		c, offered := e.call, e.call
 		offered.Arguments = bytes.Clone(c.Arguments)
 		var err error
 		if c.OperationID, c.IdempotencyKey, err = host(offered); err != nil {
-			return nil, fmt.Errorf("provider: host context of %s: %w", t.paths[i], err)
+			return nil, fmt.Errorf("provider: host context of %s: %w", e.path, err)
 		}
 		if err := c.Check(); err != nil {
-			return nil, fmt.Errorf("provider: host context of %s: %w", t.paths[i], err)
+			return nil, fmt.Errorf("provider: host context of %s: %w", e.path, err)
 		}
+		calls = append(calls, c)
 	}
-	return t.calls, nil
+	return calls, nil
 }
 
 // An Item is a result that may leave: what of it the provider gets, and nothing
 // else.
 type Item struct {
-	ResponseID, CallID, Tool string
-	Text                     string // the canonical model result
-	Failed                   bool
+	ResponseID, Tool string
+	CallID           string // "" where the provider has given none
+	Kind             string // of the call, where the response is at hand
+	Text             string // the canonical model result
+	Advice           string // what the model is to change, or ""
+	Failed           bool
 }
+
+// Texts are the texts of an answer in a form that takes several.
+func (i Item) Texts() []string {
+	if i.Advice == "" {
+		return []string{i.Text}
+	}
+	return []string{i.Text, i.Advice}
+}
+
+// Result is the canonical model result, as a value.
+func (i Item) Result() any { return canonjson.Raw(i.Text) }
 
 // Check proves a package and returns what of it may leave.
 func Check(profile toolresult.Profile, b *toolresult.Bound, spec *toolresult.Spec, p *toolresult.Package) (Item, error) {
@@ -103,7 +173,24 @@ func Check(profile toolresult.Profile, b *toolresult.Bound, spec *toolresult.Spe
 	if err != nil {
 		return Item{}, err
 	}
-	return Item{c.ResponseID, c.CallID, c.Name, string(text), p.ModelResult.Status != toolresult.StatusSucceeded}, nil
+	item := Item{ResponseID: c.ResponseID, Tool: c.Name, CallID: c.CallID, Text: string(text), Advice: advice(p),
+		Failed: p.ModelResult.Status != toolresult.StatusSucceeded}
+	if strings.HasPrefix(item.CallID, noID) {
+		item.CallID = ""
+	}
+	return item, nil
+}
+
+// advice says what to change, one place a line.
+func advice(p *toolresult.Package) string {
+	if len(p.Problems) == 0 {
+		return ""
+	}
+	lines := []string{"What is wrong with the call:"}
+	for _, problem := range p.Problems[:min(len(p.Problems), toolresult.MaxProblems)] {
+		lines = append(lines, problem.String())
+	}
+	return strings.Join(lines, "\n")
 }
 
 // CheckTurn proves the packages of one response, in any order, and returns the
@@ -124,6 +211,36 @@ func CheckTurn(profile toolresult.Profile, calls []toolresult.Expected, results 
 		}
 	}
 	return items, nil
+}
+
+// Answer is CheckTurn for the very calls of t: the items are in the response's
+// order, and know how their calls were made.
+func (t *Turn) Answer(calls []toolresult.Expected, results []*toolresult.Package) ([]Item, error) {
+	refuse := func(i int, rule string) ([]Item, error) {
+		return nil, &OutputError{[]toolresult.Problem{{Path: fmt.Sprintf("calls[%d]", i), Rule: rule}}}
+	}
+	ordered := make([]toolresult.Expected, len(t.calls))
+	for i, expected := range calls {
+		c := expected.Bound.Call()
+		at, known := t.byID[c.CallID]
+		switch {
+		case !known || c.ResponseID != t.responseID:
+			return refuse(i, "is no call of the response")
+		case ordered[at].Bound != nil:
+			return refuse(i, "has the identity of an earlier call of the turn")
+		}
+		ordered[at] = expected
+	}
+	for i, expected := range ordered {
+		if expected.Bound == nil {
+			return nil, &OutputError{[]toolresult.Problem{{Path: t.calls[i].path, Rule: "is that of a call without an answer"}}}
+		}
+	}
+	items, err := CheckTurn(t.profile, ordered, results)
+	for i := range items {
+		items[i].Kind = t.calls[i].kind
+	}
+	return items, err
 }
 
 func checkSet(calls []toolresult.Expected, results []*toolresult.Package) []toolresult.Problem {
@@ -151,3 +268,19 @@ func checkSet(calls []toolresult.Expected, results []*toolresult.Package) []tool
 // Encode writes a provider's payload in canonical form, so that equal results
 // are equal bytes.
 func Encode(v any) (json.RawMessage, error) { return canonjson.Marshal(v) }
+
+// AsIs is an object that [Encode] writes as the provider wrote it, since it has to
+// come back unchanged.
+func (o Object) AsIs() any { return canonjson.Raw(o.raw) }
+
+// Raw is the text of the object.
+func (o Object) Raw() json.RawMessage { return o.raw }
+
+// AsIs is a value that [Encode] writes as the provider wrote it.
+func (n Node) AsIs() any { return canonjson.Raw(n.Raw) }
+
+// AsIs is v as [Encode] writes it, with what it holds as the provider wrote it.
+func AsIs(v any) (any, error) {
+	text, err := JSON(v)
+	return canonjson.Raw(text), err
+}

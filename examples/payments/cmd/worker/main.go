@@ -109,9 +109,9 @@ type service struct {
 
 // call is what a model's proposal becomes once the host has given it a key.
 func call(tool, key string, arguments []byte) toolresult.Call {
-	return toolresult.NewCall(toolresult.Proposal{Name: tool, Arguments: arguments},
-		toolresult.ExecutionContext{Provider: "openai", APIFamily: "responses", ResponseID: "response-" + tool + "-" + key,
-			CallID: "call-" + tool + "-" + key, OperationID: "operation-" + tool + "-" + key, IdempotencyKey: key, AdapterRevision: "openai-responses-v1"})
+	c := toolresult.OpenAIResponses.Context("response-"+tool+"-"+key, "call-"+tool+"-"+key)
+	c.OperationID, c.IdempotencyKey = "operation-"+tool+"-"+key, key
+	return toolresult.NewCall(toolresult.Proposal{Name: tool, Arguments: arguments}, c)
 }
 
 // accept hands a call to the workers. When it returns, the payment is on disk:
