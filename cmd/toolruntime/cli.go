@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // The exit codes.
@@ -217,12 +218,20 @@ func (c command) complete(o *options) error {
 	return nil
 }
 
-// shown quotes an argument, but for a URL, which can hold a password.
+// shown quotes an argument, if it is a word. Whatever is more than that could be the
+// address of a database, with its password.
 func shown(arg string) string {
-	if strings.Contains(arg, "://") {
-		return "(a URL)"
+	if len(arg) > 64 || !harmless(arg) {
+		return "(not shown)"
 	}
 	return strconv.Quote(arg)
+}
+
+// harmless reports whether a text has no sign that an address needs.
+func harmless(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return r > unicode.MaxASCII || strings.ContainsRune("/@=&?%$\\", r) || unicode.IsControl(r)
+	})
 }
 
 func flagSet(name string, stderr io.Writer) *flag.FlagSet {
@@ -237,7 +246,11 @@ func usageExit(err error, stdout, stderr io.Writer, usage string) int {
 		fmt.Fprint(stdout, usage)
 		return exitPass
 	}
-	fmt.Fprintf(stderr, "toolruntime: %v\n\n%s", err, usage)
+	message := err.Error()
+	if !harmless(message) { // package flag repeats what was given
+		message = "a flag or its value cannot be understood"
+	}
+	fmt.Fprintf(stderr, "toolruntime: %s\n\n%s", message, usage)
 	return exitError
 }
 

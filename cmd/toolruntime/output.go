@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
@@ -26,7 +28,14 @@ func (p *printer) print(v any, lines func(w io.Writer)) {
 	if !p.json {
 		var text bytes.Buffer
 		lines(&text)
-		if _, err := p.out.Write(text.Bytes()); err != nil {
+		// A name or a reason must not move the cursor of whoever reads it.
+		visible := bytes.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\n' {
+				return utf8.RuneError
+			}
+			return r
+		}, text.Bytes())
+		if _, err := p.out.Write(visible); err != nil {
 			p.failed = &localError{err}
 		}
 		return
