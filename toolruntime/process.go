@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -225,7 +226,7 @@ func (a *attempt) limit() time.Duration {
 	if a.worker != nil {
 		return a.tool.timeout
 	}
-	left := time.Duration(a.claim.event.LeaseUntil.Int64-a.rt.now()) * time.Second
+	left := limits.Duration(a.claim.event.LeaseUntil.Int64 - a.rt.now())
 	return min(a.tool.timeout, left)
 }
 
@@ -256,7 +257,7 @@ const maxReceiptID = 1024
 func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 	switch {
 	case answer.malformed != nil:
-		return "data: " + answer.malformed.Error()
+		return "the data: " + rule(answer.malformed)
 	case schema.IsBlank(e.ReceiptID) || schema.IsBlank(e.RequestID):
 		return "a write's receipt needs an id and a request id"
 	case !utf8.ValidString(e.ReceiptID + e.RequestID + e.ResourceRevision):
@@ -267,7 +268,7 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 		return "an id of the receipt is longer than 1024 bytes" // and too long for an index of PostgreSQL
 	}
 	if ps := a.tool.spec.CheckOutput(a.bound, e); len(ps) > 0 {
-		return ps[0].String()
+		return ps[0].Rule // without the place, whose names are the answer's
 	}
 	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -202,17 +201,4 @@ func (s *Store) tries(ctx context.Context, o *dbgen.Operation) (n, since int64, 
 		return err
 	})
 	return n, since, err
-}
-
-// checkAttempts holds the rows of attempts against their operation's event.
-func checkAttempts(r *record, rows []dbgen.Attempt) (fs findings) {
-	for _, a := range rows {
-		switch {
-		case string(a.RowDigest) != string(rowdigest.Attempt(a)):
-			fs.add("AUDIT_ROW_DIGEST", "an attempt's row does not fit its digest")
-		case a.Attempt > r.fence():
-			fs.add("AUDIT_ATTEMPT", "an attempt was recorded that its event does not count")
-		}
-	}
-	return fs
 }

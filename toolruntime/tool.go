@@ -1,6 +1,7 @@
 package toolruntime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -210,8 +212,10 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 		return fail("has an unknown effect kind")
 	case t.Risk != Write && t.Risk != Read:
 		return fail("has an unknown risk")
-	case t.Timeout < 0 || t.MaxConcurrent < 0 || t.MaxPerSecond < 0:
-		return fail("has a negative limit")
+	}
+	if err := cmp.Or(limits.Optional.Check("timeout", t.Timeout), limits.Most.Check("max concurrent", t.MaxConcurrent),
+		limits.PerSecond.Check("max per second", t.MaxPerSecond)); err != nil {
+		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
 	input, err := schemaOf[In](t.InputSchema)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -208,7 +209,7 @@ func (w *worker) begin(c claim) {
 		}
 		p.running++
 		if t.perSecond > 0 {
-			p.next = w.rt.clock().Add(time.Duration(float64(time.Second) / t.perSecond))
+			p.next = w.rt.clock().Add(limits.Interval(t.perSecond))
 		}
 	}
 }
@@ -237,7 +238,9 @@ func (w *worker) wait(ctx context.Context, d time.Duration) {
 
 // leaseEnd is the end of a lease that lasts for at least Lease: the ledger's
 // clock counts whole seconds, and up to one of them has passed already.
-func (w *worker) leaseEnd(now int64) int64 { return afterSeconds(now, w.Lease+time.Second) }
+func (w *worker) leaseEnd(now int64) int64 {
+	return afterSeconds(now, limits.Plus(w.Lease, time.Second))
+}
 
 // handle carries out an operation that is claimed.
 func (w *worker) handle(ctx context.Context, c claim) {
@@ -279,7 +282,7 @@ func (w *worker) run(ctx context.Context, c claim) error {
 		return err
 	}
 	// The claim may have taken long, and begin with little of its lease left.
-	if now := w.rt.now(); time.Duration(c.event.LeaseUntil.Int64-now)*time.Second < w.Lease*2/3 {
+	if now := w.rt.now(); limits.Duration(c.event.LeaseUntil.Int64-now) < w.Lease/3*2 {
 		if err := w.rt.store.renew(ctx, c.record, w.leaseEnd(now)); err != nil {
 			return err
 		}

@@ -82,6 +82,7 @@ func (e *pgEngine) Snapshot(ctx context.Context, view func(context.Context, engi
 		return ended(ctx, view(ctx, engine.Snapshot{
 			Querier: pgquery.New(conn, classify),
 			Inspect: func(ctx context.Context) (engine.Health, error) { return inspect(ctx, conn) },
+			Schema:  func(ctx context.Context) ([]string, error) { return differences(ctx, conn) },
 		}))
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -60,6 +61,10 @@ func classify(err error) error {
 	}
 	if lost(err) {
 		return &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: err}
+	}
+	var scan pgx.ScanArgError
+	if errors.As(err, &scan) || engine.Quotes(err) {
+		return engine.ErrMistyped
 	}
 	return err
 }

@@ -18,7 +18,7 @@ const ledger = `(SELECT c.oid, c.relname, c.relpersistence FROM pg_class c
 	WHERE c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema()) AND c.relkind = 'r'
 		AND c.relname IN ('runtime_metadata', 'call_bindings', 'operations', 'outbox',
 			'downstream_receipts', 'local_receipts', 'rejected_receipts',
-			'attempts', 'resolutions', 'paused_tools', 'tombstones')) AS t`
+			'attempts', 'resolutions', 'paused_tools', 'tombstones', 'tombstone_resolutions')) AS t`
 
 // catalogue lists what is wrong with the tables by what the server knows of them.
 const catalogue = `

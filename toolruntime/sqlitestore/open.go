@@ -19,6 +19,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -73,8 +74,8 @@ func check(path string, opts *Options) (time.Duration, error) {
 	if opts != nil && opts.BusyTimeout != 0 {
 		wait = opts.BusyTimeout
 	}
-	if wait < time.Millisecond {
-		return 0, &toolresult.InputError{Field: "busy timeout", Rule: "must be at least 1 ms"}
+	if err := limits.ServerTimeout.Check("busy timeout", wait); err != nil {
+		return 0, err
 	}
 	switch {
 	case path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:"):
@@ -265,6 +266,7 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, 
 	return classify(view(ctx, engine.Snapshot{
 		Querier: dbgen.New(conn),
 		Inspect: func(ctx context.Context) (engine.Health, error) { return inspect(ctx, conn) },
+		Schema:  func(ctx context.Context) ([]string, error) { return differences(ctx, conn) },
 	}))
 }
 
