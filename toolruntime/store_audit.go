@@ -167,6 +167,7 @@ type auditor struct {
 	done     atomic.Int64
 	// unreadable says that the operations after some key could not be found.
 	unreadable atomic.Bool
+	blind      int          // how often the next key could not be read
 	total      atomic.Int64 // -1 until it is known
 
 	ledger     part
@@ -280,7 +281,8 @@ func (a *auditor) inspect(ctx context.Context, s engine.Snapshot) error {
 func (a *auditor) inspectApart(c *crew) error {
 	err := c.snapshot(a.inspect)
 	if unreadable(err, a.differs) {
-		a.report.IntegrityCheck, err = []string{"the database cannot be checked"}, nil
+		r := a.report
+		r.IntegrityCheck, err = append(r.IntegrityCheck, "the database cannot be checked"), nil
 	}
 	return err
 }
@@ -312,6 +314,7 @@ func (a *auditor) finish() *AuditReport {
 		r.SemanticErrors = append(r.SemanticErrors, fmt.Sprintf("AUDIT_MORE: %d errors in all", all.count))
 	}
 	r.Unregistered.StatusRefs = append([]string{}, r.Unregistered.StatusRefs...)
+	r.ForeignKeyViolations = append([]string{}, r.ForeignKeyViolations...)
 	r.Passed = a.durable && len(r.SemanticErrors) == 0 && len(r.ForeignKeyViolations) == 0 &&
 		len(r.IntegrityCheck) == 1 && r.IntegrityCheck[0] == "ok"
 	return r

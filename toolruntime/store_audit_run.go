@@ -153,8 +153,7 @@ func (a *auditor) spans(c *crew) error {
 			return err
 		})
 		if unreadable(err, a.differs) {
-			a.unreadable.Store(true)
-			return nil
+			sp, more, err = a.blindly(c, sp)
 		}
 		if err != nil || !more {
 			return err
@@ -182,6 +181,26 @@ func (a *auditor) spans(c *crew) error {
 			return nil
 		})
 	}
+}
+
+// maxBlind bounds how far an audit goes on without knowing where the next rows are:
+// the key of a damaged row can be anything.
+const maxBlind = 1 << 20
+
+// blindly is the span after s where the next key cannot be read.
+func (a *auditor) blindly(c *crew, s span) (span, bool, error) {
+	a.blind++
+	var newest int64
+	err := a.rt.store.engine.Read(c.ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		newest, err = q.NewestOperation(ctx)
+		return err
+	})
+	from := max(s.to, 0) + 1
+	if unreadable(err, a.differs) || err == nil && (from <= 0 || from > newest || a.blind > maxBlind) {
+		a.unreadable.Store(true)
+		return s, false, nil
+	}
+	return spanFrom(from, a.sizes.span), true, err
 }
 
 const unreadableOperations = "operations, or what stands under their keys, cannot be read"

@@ -69,6 +69,18 @@ func classify(err error) error {
 	return err
 }
 
+// fromDriver gives every error of a statement a kind. One that the driver has no type
+// for quotes values: that of a value which is not as its column or parameter is.
+func fromDriver(err error) error {
+	err = classify(err)
+	for _, known := range []error{sql.ErrNoRows, engine.ErrDatabase, engine.ErrContract, context.Canceled, context.DeadlineExceeded} {
+		if err == nil || errors.Is(err, known) {
+			return err
+		}
+	}
+	return &engine.Error{Kind: engine.ErrDatabase, Code: "postgres", Cause: err}
+}
+
 // lost reports whether an error is that of a connection rather than of the
 // server. An expired context is neither: it is the caller's.
 func lost(err error) bool {
