@@ -2,6 +2,7 @@ package toolruntime
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -86,27 +87,30 @@ func checkResolutions(r *record, rows []dbgen.Resolution) (fs findings) {
 // answer that was refused there is a row, and what ends or goes on without a
 // reason in its attempts needs one in a person's decision.
 func checkHistory(w *whole) (fs findings) {
-	decided := map[int64]Decision{}
-	for _, v := range w.resolutions {
-		decided[v.Seq] = Decision(v.Decision)
+	decided := func(seq int64) Decision {
+		for _, v := range w.resolutions { // hardly ever any
+			if v.Seq == seq {
+				return Decision(v.Decision)
+			}
+		}
+		return ""
 	}
-	refused := map[int64]bool{}
-	for _, row := range w.rejected {
-		refused[row.Attempt] = true
+	refused := func(attempt int64) bool {
+		return slices.ContainsFunc(w.rejected, func(r dbgen.RejectedReceipt) bool { return r.Attempt == attempt })
 	}
 	last := ending("")
 	for _, a := range w.attempts {
 		how := ending(a.Outcome)
-		if how == endRejected && !refused[a.Attempt] {
+		if how == endRejected && !refused(a.Attempt) {
 			fs.add("AUDIT_ATTEMPT", "the answer is missing that was refused in an attempt")
 		}
 		if a.Attempt == w.fence() {
 			last = how
-		} else if a.Attempt < w.fence() && decided[a.Attempt] != TryAgain && (how == endRejected || how.final()) {
+		} else if a.Attempt < w.fence() && (how == endRejected || how.final()) && decided(a.Attempt) != TryAgain {
 			fs.add("AUDIT_RESOLUTION", "it went on after an attempt without a resolution")
 		}
 	}
-	decision := decided[max(w.fence(), 1)]
+	decision := decided(max(w.fence(), 1))
 	switch {
 	case w.lacksEvent:
 	case w.state() == succeeded && (last == endRejected || last == endGivenUp) && decision != ConfirmedDone,

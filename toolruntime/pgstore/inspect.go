@@ -35,11 +35,12 @@ SELECT 'a foreign key of ' || t.relname || ' is not enforced'
 	FROM ` + ledger + ` JOIN pg_trigger g ON g.tgrelid = t.oid WHERE g.tgisinternal AND g.tgenabled NOT IN ('O', 'A')`
 
 // orphans makes a query for every foreign key: the rows whose parent is missing.
-// The server enforces the keys, but not against a superuser, nor after damage.
+// The server enforces the keys, but not against a superuser, nor after damage. A key
+// that is no key can be anything, and is not shown.
 const orphans = `
-SELECT format('SELECT %L || c.%I::text || %L FROM %s c WHERE c.%I IS NOT NULL
+SELECT format('SELECT %L || COALESCE(substring(c.%I::text from %L), ''?'') || %L FROM %s c WHERE c.%I IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM %s p WHERE p.%I = c.%I) LIMIT 100',
-	t.relname || ' row ', a.attname, ' has no ' || k.confrelid::regclass, k.conrelid::regclass, a.attname,
+	t.relname || ' row ', a.attname, '^(?:-?[0-9]{1,19}|status_[0-9a-f]{32})$', ' has no ' || k.confrelid::regclass, k.conrelid::regclass, a.attname,
 	k.confrelid::regclass, b.attname, a.attname)
 	FROM ` + ledger + ` JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype = 'f' AND cardinality(k.conkey) = 1
 	JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
