@@ -17,40 +17,40 @@ WITH held AS (
     WHERE outbox.operation_pk = $1 AND outbox.row_digest = $2 AND outbox.state = $3
         AND outbox.attempt_count = $4 AND COALESCE(outbox.lease_owner, '') = CAST($5 AS TEXT)
         AND COALESCE(outbox.lease_until, 0) = CAST($6 AS BIGINT)
-        AND outbox.next_attempt_at = $7
-        AND outbox.event_id = $8 AND outbox.payload_json = $9 AND outbox.lane = $10
-        AND outbox.created_at = $11 AND outbox.updated_at = $12
-        AND operations.row_digest = $13 AND operations.state = $14
-        AND operations.updated_at = $15 AND operations.completed_at IS NULL AND operations.reason = $16
-        AND operations.tenant_id = $17 AND operations.subject_id = $18
-        AND operations.tool_name = $19 AND operations.idempotency_key = $20
-        AND operations.request_sha256 = $21 AND operations.arguments_json = $22
-        AND operations.input_schema_revision = $23
-        AND operations.output_schema_revision = $24
-        AND operations.effect_revision = $25 AND operations.handler_revision = $26
-        AND operations.producer_revision = $27 AND operations.policy_revision = $28
-        AND operations.approval_id = $29 AND operations.approver_id = $30
-        AND operations.approval_digest = $31 AND operations.approval_expires_at = $32
-        AND operations.approved_at = $33
-        AND operations.first_operation_id = $34 AND operations.first_call_id = $35
-        AND operations.first_response_id = $36 AND operations.first_provider = $37
-        AND operations.first_api_family = $38
-        AND operations.first_adapter_revision = $39
-        AND operations.status_ref = $40 AND operations.created_at = $41
+        AND outbox.next_attempt_at = $7 AND outbox.decisions = $8
+        AND outbox.event_id = $9 AND outbox.payload_json = $10 AND outbox.lane = $11
+        AND outbox.created_at = $12 AND outbox.updated_at = $13
+        AND operations.row_digest = $14 AND operations.state = $15
+        AND operations.updated_at = $16 AND operations.completed_at IS NULL AND operations.reason = $17
+        AND operations.tenant_id = $18 AND operations.subject_id = $19
+        AND operations.tool_name = $20 AND operations.idempotency_key = $21
+        AND operations.request_sha256 = $22 AND operations.arguments_json = $23
+        AND operations.input_schema_revision = $24
+        AND operations.output_schema_revision = $25
+        AND operations.effect_revision = $26 AND operations.handler_revision = $27
+        AND operations.producer_revision = $28 AND operations.policy_revision = $29
+        AND operations.approval_id = $30 AND operations.approver_id = $31
+        AND operations.approval_digest = $32 AND operations.approval_expires_at = $33
+        AND operations.approved_at = $34
+        AND operations.first_operation_id = $35 AND operations.first_call_id = $36
+        AND operations.first_response_id = $37 AND operations.first_provider = $38
+        AND operations.first_api_family = $39
+        AND operations.first_adapter_revision = $40
+        AND operations.status_ref = $41 AND operations.created_at = $42
     FOR NO KEY UPDATE
 ), moved AS (
     UPDATE outbox
-    SET state = $42, lease_owner = NULL, lease_until = NULL,
-        updated_at = $43, row_digest = $44, next_attempt_at = $45
+    SET state = $43, lease_owner = NULL, lease_until = NULL,
+        updated_at = $44, row_digest = $45, next_attempt_at = $46
     FROM held WHERE outbox.operation_pk = held.operation_pk
 ), tried AS (
     INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
-    SELECT held.operation_pk, $4, $46, $47, $48, $49, $50
+    SELECT held.operation_pk, $4, $47, $48, $49, $50, $51
     FROM held
     ON CONFLICT DO NOTHING
 ), ended AS (
     UPDATE operations
-    SET state = $51, updated_at = $52, completed_at = $53, reason = $54, row_digest = $55
+    SET state = $52, updated_at = $53, completed_at = $54, reason = $55, row_digest = $56
     FROM held WHERE operations.operation_pk = held.operation_pk
 ), observed AS (
     INSERT INTO downstream_receipts (
@@ -59,9 +59,9 @@ WITH held AS (
         observed_at, effect_revision, committed_at, row_digest
     )
     SELECT
-        $17, $18, $19, $20, $21, $56,
-        $57, $58, $59, $60,
-        $61, $25, $62, $63
+        $18, $19, $20, $21, $22, $57,
+        $58, $59, $60, $61,
+        $62, $26, $63, $64
     FROM held
 ), accepted AS (
     INSERT INTO local_receipts (
@@ -69,8 +69,8 @@ WITH held AS (
         producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
     )
     SELECT
-        held.operation_pk, $56, $57, $21, $58,
-        $59, $60, $61, $25, $64, $65
+        held.operation_pk, $57, $58, $22, $59,
+        $60, $61, $62, $26, $65, $66
     FROM held
 )
 SELECT held.operation_pk FROM held
@@ -84,6 +84,7 @@ type CommitParams struct {
 	FromLeaseOwner       string
 	FromLeaseUntil       int64
 	FromNextAttemptAt    int64
+	FromDecisions        int64
 	EventID              string
 	PayloadJSON          string
 	Lane                 string
@@ -161,6 +162,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) error {
 		arg.FromLeaseOwner,
 		arg.FromLeaseUntil,
 		arg.FromNextAttemptAt,
+		arg.FromDecisions,
 		arg.EventID,
 		arg.PayloadJSON,
 		arg.Lane,
