@@ -181,8 +181,9 @@ func TestPruneLimits(t *testing.T) {
 	})
 }
 
-// TestPruneReviewed: an operation that a person has ended goes with its attempts,
-// the rejected answer and the decision; one that still waits stays.
+// TestPruneReviewed: an operation that a person has ended goes with its attempts and
+// the rejected answer, and the decision stays with the tombstone; one that still
+// waits stays.
 func TestPruneReviewed(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		d := mixedLedger(t, e)
@@ -195,11 +196,22 @@ func TestPruneReviewed(t *testing.T) {
 		if r := d.pruneAll(toolruntime.PruneOptions{States: []string{"failed"}}); r.Pruned != 1 {
 			t.Errorf("%+v", r)
 		}
-		for table, want := range map[string]int64{"resolutions": 0, "rejected_receipts": 1, "tombstones": 1} {
+		for table, want := range map[string]int64{"resolutions": 0, "rejected_receipts": 1, "tombstones": 1, "tombstone_resolutions": 1} {
 			var n int64
 			d.scan("SELECT COUNT(*) FROM "+table, &n)
 			wantEqual(t, table, want, n)
 		}
+		h, err := d.History(context.Background(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decided := d.time() - day
+		wantEqual(t, "history", []toolruntime.Moment{
+			{At: h.Moments[0].At, What: "accepted"},
+			{At: decided, What: "resolved", Who: "dana", How: "abandoned", Why: "long ago"},
+			{At: decided, What: "failed"},
+			{At: d.time(), What: "pruned"},
+		}, h.Moments)
 		d.wantAudit()
 	})
 }

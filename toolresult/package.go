@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 )
 
@@ -149,12 +151,17 @@ func (p *Package) Delivery() Delivery { return p.ModelResult.Execution.Delivery 
 // StatusRef returns the public name of the operation, or "".
 func (p *Package) StatusRef() string { return deref(p.ProtectedAudit.Downstream.StatusRef) }
 
-// Decode reads the data of a success into v, a pointer.
+// Decode reads the data of a success into v, a pointer. Names must be exactly those
+// of v's fields, letter case included; a field that v does not have is an error, and
+// so is one that comes twice. The error quotes nothing of the data.
 func (p *Package) Decode(v any) error {
 	if p.Code() != OK {
 		return fmt.Errorf("toolresult: a package with code %s has no data", p.Code())
 	}
-	return json.Unmarshal(p.ModelResult.Data, v)
+	if err := jsonv2.Unmarshal(p.ModelResult.Data, v, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("toolresult: the data does not fit a %T", v)
+	}
+	return nil
 }
 
 // Success is the package of a committed effect, or of a read. The package owns
@@ -176,13 +183,14 @@ func (b *Bound) Failure(code Code, statusRef string, now int64) *Package {
 	return b.failure(code, statusRef, Fresh, now)
 }
 
-// Ended is the package of an operation that has failed for good. d says whether
-// this call has seen it fail or is told again.
-func (b *Bound) Ended(code Code, d Delivery, now int64) *Package {
-	return b.failure(code, "", d, now)
+// Ended is the package of an operation that ended with an error code at a time in
+// Unix seconds, so that every repetition has the same result digest. d says whether
+// this call has seen it end or is told again.
+func (b *Bound) Ended(code Code, statusRef string, d Delivery, at int64) *Package {
+	return b.failure(code, statusRef, d, at)
 }
 
-func (b *Bound) failure(code Code, statusRef string, d Delivery, now int64) *Package {
+func (b *Bound) failure(code Code, statusRef string, d Delivery, at int64) *Package {
 	entry := byCode[code]
 	return b.seal(ModelResult{
 		SchemaVersion: modelResultSchema,
@@ -190,7 +198,7 @@ func (b *Bound) failure(code Code, statusRef string, d Delivery, now int64) *Pac
 		Error:         entry.Info(),
 		Execution:     Execution{Outcome: entry.Outcome, Delivery: d},
 		Provenance: Provenance{SourceLabel: controlSource, ProducerRevision: controlProducer,
-			ObservedAt: FormatTime(now), Trust: trustControl},
+			ObservedAt: FormatTime(at), Trust: trustControl},
 	}, Downstream{StatusRef: optional(statusRef)})
 }
 

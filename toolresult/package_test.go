@@ -101,9 +101,25 @@ func TestPackagesShareNoMemory(t *testing.T) {
 func TestDecode(t *testing.T) {
 	spec := orderSpec(t)
 	b := bind(t, orderCall(), spec.Contract())
-	var got struct{ Status string }
+	var got struct {
+		OrderRef string `json:"order_ref"`
+		Status   string `json:"status"`
+	}
 	if err := b.Success(spec.Source(), orderEvidence(), toolresult.Fresh).Decode(&got); err != nil || got.Status != "paid" {
 		t.Errorf("got %+v, %v", got, err)
+	}
+	for name, data := range map[string]string{
+		"a name in other letters":      `{"STATUS":"refunded","order_ref":"a","status":"paid"}`,
+		"a name that folds to another": "{\"\u017ftatus\":\"refunded\",\"status\":\"paid\"}",
+		"a name that comes twice":      `{"status":"paid","status":"refunded"}`,
+		"a name that nobody knows":     `{"secret":"refunded","status":"paid"}`,
+		"another type":                 `{"status":["refunded"]}`,
+	} {
+		p := b.Success(spec.Source(), orderEvidence(), toolresult.Fresh)
+		p.ModelResult.Data = []byte(data)
+		if err := p.Decode(&got); err == nil || strings.Contains(err.Error(), "refunded") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 	if err := b.Failure(toolresult.NotFound, "", now).Decode(&got); err == nil || !strings.Contains(err.Error(), "NOT_FOUND") {
 		t.Errorf("a failure was decoded: %v", err)

@@ -1,6 +1,12 @@
 package toolresult
 
-import "github.com/toolruntime/toolruntime-go/internal/schema"
+import (
+	"errors"
+	"strings"
+
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/schema"
+)
 
 // A Problem is one way in which a value breaks the contract. It names the place
 // and the rule, never a value.
@@ -10,6 +16,15 @@ type Problem struct {
 }
 
 func (p Problem) String() string { return p.Path + ": " + p.Rule }
+
+// malformed is where and how a text is outside the JSON domain, or not canonical.
+func malformed(path string, err error) (place, rule string) {
+	var e *canonjson.Error
+	if errors.As(err, &e) {
+		return path + strings.TrimPrefix(e.Path, "$"), (&canonjson.Error{Kind: e.Kind}).Error()
+	}
+	return path, err.Error()
+}
 
 type problems []Problem
 

@@ -3,6 +3,8 @@ package toolresult
 import (
 	"encoding/json"
 	"fmt"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // An Expected is a call of a turn, and the spec of its tool (nil when the tool
@@ -39,7 +41,7 @@ func ValidateSet(calls []Expected, results []json.RawMessage) []Problem {
 				} `json:"provider_context"`
 			} `json:"protected_audit"`
 		}
-		if json.Unmarshal(raw, &p) != nil {
+		if jsonv2.Unmarshal(raw, &p) != nil {
 			ps.add(path, "is not a package")
 			continue
 		}

@@ -164,7 +164,7 @@ func (s *Spec) CheckOutput(b *Bound, e Evidence) []Problem {
 	}
 	tree, err := canonjson.ParseCanonical(e.Data)
 	if err != nil {
-		ps.add("data", err.Error())
+		ps.add(malformed("data", err))
 		return ps
 	}
 	s.checkData(&ps, "data", b, tree, len(e.Data))

@@ -208,11 +208,13 @@ func (rt *Runtime) standing(r *request, rec *record, d toolresult.Delivery) (*to
 		}
 		return r.success(rec, e, d), nil
 	case failed:
-		answer := r.failAt(rec.reason(), rec.statusRef()) // abandoned
-		if rec.reason() != toolresult.OutcomeUnknown {
-			answer = r.bound.Ended(rec.reason(), d, r.now)
+		ref := ""
+		if rec.reason() == toolresult.OutcomeUnknown { // abandoned
+			ref = rec.statusRef()
 		}
-		answer.Ended = rec.ended()
+		ended := rec.ended()
+		answer := r.bound.Ended(rec.reason(), ref, d, ended.At)
+		answer.Ended = ended
 		return answer, nil
 	case inReview:
 		return r.failAt(rec.reason(), rec.statusRef()), nil

@@ -7,8 +7,8 @@ import (
 )
 
 // A History is an operation's whole life. Like the audit it names no tenant,
-// subject, key, argument or result; but the ids of receipts that were refused,
-// by which a person finds them at the downstream.
+// subject, key, argument or result, and nothing of one that was refused; but the
+// ids of receipts that were refused, by which a person finds them at the downstream.
 type History struct {
 	StatusRef string          `json:"status_ref"`
 	Tool      string          `json:"tool"`
@@ -31,9 +31,8 @@ type Moment struct {
 // History returns the life of an operation: when and by whom it was approved,
 // every attempt and how it ended, the answers that were refused, because they broke
 // the output contract or came too late, what people have decided, and how it
-// stands. Of
-// one that was pruned, when it was accepted, how and when it ended, and when it
-// was pruned is all that is left.
+// stands. Of one that was pruned, when it was accepted, what people have decided,
+// how and when it ended, and when it was pruned is all that is left.
 func (rt *Runtime) History(ctx context.Context, statusRef string) (*History, error) {
 	if !toolresult.ValidStatusRef(statusRef) {
 		return nil, &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}

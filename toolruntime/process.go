@@ -305,7 +305,7 @@ const maxReceiptID = 1024
 func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 	switch {
 	case answer.malformed != nil:
-		return "data: " + answer.malformed.Error()
+		return "the data: " + rule(answer.malformed)
 	case schema.IsBlank(e.ReceiptID) || schema.IsBlank(e.RequestID):
 		return "a write's receipt needs an id and a request id"
 	case !utf8.ValidString(e.ReceiptID + e.RequestID + e.ResourceRevision):
@@ -316,7 +316,7 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 		return "an id of the receipt is longer than 1024 bytes" // for which fits has made room
 	}
 	if ps := a.tool.spec.CheckOutput(a.bound, e); len(ps) > 0 {
-		return ps[0].String()
+		return ps[0].Rule // without the place, whose names are the answer's
 	}
 	return ""
 }

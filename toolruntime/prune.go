@@ -1,11 +1,13 @@
 package toolruntime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -34,7 +36,7 @@ type PruneOptions struct {
 
 // MinPruneAge keeps what has just ended out of reach: a worker that stood still
 // meanwhile, or a host whose clock is wrong, must not meet a ledger that forgets.
-const MinPruneAge = time.Hour
+const MinPruneAge = limits.LeastPruneAge
 
 // A PruneReport says what [Runtime.Prune] has done.
 type PruneReport struct {
@@ -50,8 +52,9 @@ type PruneReport struct {
 
 const maxDamaged = 100
 
-// Prune removes operations that ended long ago, with all that belongs to them,
-// the oldest first. What remains of each is a tombstone: its key is refused with
+// Prune removes operations that ended long ago, with all that belongs to them but
+// for what people have decided, the oldest first. What remains of each beside that
+// is a tombstone: its key is refused with
 // IDEMPOTENCY_KEY_EXPIRED for good, whatever the request, and never causes
 // another effect. The newest operation of the ledger always stays.
 //
@@ -100,13 +103,11 @@ func (p *pruning) check(o *PruneOptions) error {
 	if err := toolresult.CheckTime("now", p.now); err != nil {
 		return err
 	}
-	if o.OlderThan < MinPruneAge {
-		return &toolresult.InputError{Field: "older than", Rule: fmt.Sprintf("must be at least %v", MinPruneAge)}
-	}
-	if o.Limit < 0 || o.BatchSize < 0 || o.BatchSize > maxPruneBatch {
-		return &toolresult.InputError{Field: "limit and batch size", Rule: fmt.Sprintf("must not be negative, and a batch has at most %d operations", maxPruneBatch)}
-	}
 	o.BatchSize = or(o.BatchSize, 100)
+	if err := cmp.Or(limits.PruneAge.Check("older than", o.OlderThan), limits.Most.Check("limit", o.Limit),
+		limits.PruneBatch.Check("batch size", o.BatchSize)); err != nil {
+		return err
+	}
 	if len(p.states) == 0 {
 		p.states = []string{string(succeeded), string(failed)}
 	}
@@ -115,11 +116,9 @@ func (p *pruning) check(o *PruneOptions) error {
 			return &toolresult.InputError{Field: "states", Rule: "may be succeeded and failed"}
 		}
 	}
-	p.before = p.now - int64((o.OlderThan+time.Second-1)/time.Second)
+	p.before = p.now - limits.Seconds(o.OlderThan)
 	return nil
 }
-
-const maxPruneBatch = 1000
 
 // prune goes through the ledger in the order in which operations were accepted.
 func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report *PruneReport, progress func(rows int)) error {

@@ -1,6 +1,7 @@
 package toolruntime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -27,8 +29,8 @@ const (
 	Abandoned Decision = "abandoned"
 )
 
-// A Resolution ends the review of an operation. It is stored forever, and it is
-// final: another one is refused.
+// A Resolution ends the review of an operation. It is stored forever, beyond the
+// pruning of its operation, and it is final: another one is refused.
 type Resolution struct {
 	StatusRef string
 	Decision  Decision
@@ -59,6 +61,9 @@ func (rt *Runtime) Resolve(ctx context.Context, v Resolution) error {
 		return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
 	}
 	s := settlement{record: rec, decision: v.Decision, actor: v.Actor, reason: v.Reason, now: rt.now()}
+	if err := toolresult.CheckTime("now", s.now); err != nil {
+		return err
+	}
 	if v.Decision == ConfirmedDone {
 		e, err := rt.confirmed(rec, v.Receipt)
 		if err != nil {
@@ -141,6 +146,9 @@ type Item struct {
 // Review lists operations in review, the oldest first, at most limit after the
 // operation that after names ("" for the first).
 func (rt *Runtime) Review(ctx context.Context, after string, limit int) ([]Item, error) {
+	if err := limits.Page.Check("limit", limit); err != nil {
+		return nil, err
+	}
 	return rt.store.review(ctx, after, limit)
 }
 
@@ -162,8 +170,8 @@ func (rt *Runtime) Redrive(ctx context.Context, o RedriveOptions) ([]string, err
 		return nil, err
 	}
 	o.Limit, o.Stagger = or(o.Limit, 100), or(o.Stagger, time.Second)
-	if o.Limit < 1 || o.Stagger < 0 {
-		return nil, &toolresult.InputError{Field: "limit and stagger", Rule: "must not be negative"}
+	if err := cmp.Or(limits.Page.Check("limit", o.Limit), limits.Optional.Check("stagger", o.Stagger)); err != nil {
+		return nil, err
 	}
 	refs := []string{}
 	for after := ""; len(refs) < o.Limit; {
@@ -181,8 +189,11 @@ func (rt *Runtime) Redrive(ctx context.Context, o RedriveOptions) ([]string, err
 				return refs, err
 			}
 			now := rt.now()
+			if err := toolresult.CheckTime("now", now); err != nil {
+				return refs, err
+			}
 			err = rt.store.resolve(ctx, settlement{record: rec, decision: TryAgain, actor: o.Actor, reason: o.Reason,
-				now: now, notBefore: afterSeconds(now, time.Duration(len(refs))*o.Stagger)})
+				now: now, notBefore: afterSeconds(now, limits.Times(int64(len(refs)), o.Stagger))})
 			switch {
 			case errors.Is(err, ErrNotInReview): // somebody else was faster
 			case err != nil:
@@ -210,7 +221,11 @@ func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error 
 	if err := rt.store.holds("tool", tool); err != nil {
 		return err
 	}
-	return rt.store.pause(ctx, tool, actor, reason, rt.now())
+	now := rt.now()
+	if err := toolresult.CheckTime("now", now); err != nil {
+		return err
+	}
+	return rt.store.pause(ctx, tool, actor, reason, now)
 }
 
 // Resume gives a paused tool back to the workers.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -31,7 +32,7 @@ func backoff(n int64) time.Duration {
 
 // afterSeconds is the time in whole seconds at which d from now has passed.
 func afterSeconds(now int64, d time.Duration) int64 {
-	return min(now+int64((d+time.Second-1)/time.Second), toolresult.MaxTime)
+	return limits.After(now, d)
 }
 
 // note records that an attempt ends before its handler ran, so that nobody later

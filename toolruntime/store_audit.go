@@ -3,8 +3,10 @@ package toolruntime
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -91,22 +93,17 @@ func (rt *Runtime) Audit(ctx context.Context, opts *AuditOptions) (*AuditReport,
 }
 
 func (rt *Runtime) audit(ctx context.Context, opts *AuditOptions, by sizes) (*AuditReport, error) {
-	a := &auditor{rt: rt, sizes: by, report: &AuditReport{}, ledger: part{rt: rt}, operations: part{rt: rt}}
-	a.total.Store(-1)
-	if opts != nil {
-		a.progress = opts.Progress
-	}
-	for _, next := range []nextPage{downstream, tombstones, calls} {
-		a.walks = append(a.walks, &walk{part: part{rt: rt}, next: next, page: by.page, done: &a.done})
-	}
+	a := newAuditor(rt, opts, by)
 	small := false
 	err := rt.store.engine.Snapshot(ctx, func(ctx context.Context, s engine.Snapshot) error {
 		rows, err := s.AuditFewRows(ctx, by.snapshot+1)
 		if err != nil {
 			return err
 		}
-		if err := a.begin(ctx, s); err != nil {
-			return err
+		for _, step := range a.beginning() {
+			if err := step(ctx, s); err != nil {
+				return err
+			}
 		}
 		if small = rows <= by.snapshot; !small {
 			return nil
@@ -114,6 +111,12 @@ func (rt *Runtime) audit(ctx context.Context, opts *AuditOptions, by sizes) (*Au
 		return a.inOneSnapshot(ctx, s)
 	})
 	switch {
+	case unreadable(err, true):
+		// From the beginning, each part by itself: what can be read is examined.
+		a = newAuditor(rt, opts, by)
+		if err = a.beginApart(ctx); err == nil {
+			err = a.inManySnapshots(ctx)
+		}
 	case err != nil:
 	case small:
 		err = a.operations.askApprovers(ctx)
@@ -128,6 +131,30 @@ func (rt *Runtime) audit(ctx context.Context, opts *AuditOptions, by sizes) (*Au
 	return a.finish(), nil
 }
 
+func newAuditor(rt *Runtime, opts *AuditOptions, by sizes) *auditor {
+	a := &auditor{rt: rt, sizes: by, report: &AuditReport{}, ledger: part{rt: rt}, operations: part{rt: rt}}
+	a.total.Store(-1)
+	if opts != nil {
+		a.progress = opts.Progress
+	}
+	for _, w := range []walk{
+		{next: downstream, what: "observed receipts"}, {next: tombstones, what: "tombstones"}, {next: calls, what: "call identities"},
+	} {
+		w.part, w.page, w.done = part{rt: rt}, by.page, &a.done
+		a.walks = append(a.walks, &w)
+	}
+	return a
+}
+
+// unreadable reports whether an error says that what is stored cannot be read: that
+// is a finding, and the audit goes on with the rest. An error that the database
+// gives no kind is of that sort where the schema is another.
+func unreadable(err error, schemaDiffers bool) bool {
+	var e *engine.Error
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrContract) ||
+		schemaDiffers && errors.As(err, &e) && e.Kind == ErrDatabase
+}
+
 // An auditor makes one audit. Its parts are filled beside each other, each by one
 // goroutine at a time.
 type auditor struct {
@@ -135,11 +162,16 @@ type auditor struct {
 	sizes    sizes
 	report   *AuditReport
 	durable  bool
+	differs  bool // the schema, from that of this version
 	progress func(done, total int64)
 	done     atomic.Int64
-	total    atomic.Int64 // -1 until it is known
+	// unreadable says that the operations after some key could not be found.
+	unreadable atomic.Bool
+	blind      int          // how often the next key could not be read
+	total      atomic.Int64 // -1 until it is known
 
 	ledger     part
+	counted    part
 	operations part
 	walks      []*walk
 }
@@ -152,8 +184,38 @@ func (a *auditor) tellProgress() {
 	}
 }
 
-// begin reads what the ledger says of itself.
-func (a *auditor) begin(ctx context.Context, s engine.Snapshot) error {
+// beginning is what an audit looks at first.
+func (a *auditor) beginning() []func(context.Context, engine.Snapshot) error {
+	return []func(context.Context, engine.Snapshot) error{a.schema, a.metadata, a.paused}
+}
+
+// beginApart begins in a ledger of which not all can be read.
+func (a *auditor) beginApart(ctx context.Context) error {
+	for _, step := range a.beginning() {
+		err := a.rt.store.engine.Snapshot(ctx, step)
+		if unreadable(err, a.differs) {
+			a.ledger.add("AUDIT_DAMAGED", "", "what the ledger says of itself cannot be read")
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schema holds the database's schema against the one that this version makes.
+func (a *auditor) schema(ctx context.Context, s engine.Snapshot) error {
+	differences, err := s.Schema(ctx)
+	for _, d := range differences {
+		a.ledger.add("AUDIT_SCHEMA", "", d)
+	}
+	a.differs = len(differences) > 0
+	return err
+}
+
+// metadata reads what the ledger says of itself.
+func (a *auditor) metadata(ctx context.Context, s engine.Snapshot) error {
 	r := a.report
 	metadata, err := s.ListMetadata(ctx)
 	if err != nil {
@@ -163,6 +225,7 @@ func (a *auditor) begin(ctx context.Context, s engine.Snapshot) error {
 		switch {
 		case m.MetadataKey == "schema_version":
 			r.SchemaVersion = m.MetadataValue
+		case m.MetadataKey == "tombstones": // see count
 		case m.MetadataKey != "adopted_from":
 			a.ledger.add("AUDIT_METADATA", "", "the ledger's metadata has an unknown entry")
 		}
@@ -171,23 +234,32 @@ func (a *auditor) begin(ctx context.Context, s engine.Snapshot) error {
 		r.SchemaVersion = ""
 		a.ledger.add("AUDIT_SCHEMA_VERSION", "", "the ledger's schema version is not "+engine.SchemaVersion)
 	}
+	return nil
+}
+
+func (a *auditor) paused(ctx context.Context, s engine.Snapshot) error {
 	paused, err := s.ListPausedTools(ctx)
-	if err != nil {
-		return err
-	}
 	for _, p := range paused {
 		if !bytes.Equal(p.RowDigest, rowdigest.PausedTool(p)) {
 			a.ledger.add("AUDIT_ROW_DIGEST", "", "a paused tool's row does not fit its digest")
 		}
 	}
-	return nil
+	return err
 }
 
-// count counts the rows that there are.
+// count counts the rows that there are, and tombstones against what the ledger
+// says of their number.
 func (a *auditor) count(ctx context.Context, s engine.Snapshot) error {
 	counts, err := s.CountRows(ctx)
 	if err != nil {
 		return err
+	}
+	t, err := s.CountTombstones(ctx)
+	if err != nil {
+		return err
+	}
+	if strconv.FormatInt(t.Found, 10) != t.Counted {
+		a.counted.add("AUDIT_TOMBSTONE", "", "there are not as many tombstones as the ledger counts")
 	}
 	a.report.Counts = Counts(counts)
 	a.total.Store(counts.Operations + counts.DownstreamReceipts + counts.CallBindings)
@@ -205,11 +277,35 @@ func (a *auditor) inspect(ctx context.Context, s engine.Snapshot) error {
 	return err
 }
 
+// inspectApart is inspect where it may meet what cannot be read.
+func (a *auditor) inspectApart(c *crew) error {
+	err := c.snapshot(a.inspect)
+	if unreadable(err, a.differs) {
+		r := a.report
+		r.IntegrityCheck, err = append(r.IntegrityCheck, "the database cannot be checked"), nil
+	}
+	return err
+}
+
+// countApart is count where it may meet what cannot be read.
+func (a *auditor) countApart(c *crew) error {
+	err := c.snapshot(a.count)
+	if unreadable(err, a.differs) {
+		a.counted.add("AUDIT_DAMAGED", "", "the rows cannot be counted")
+		err = nil
+	}
+	return err
+}
+
 func (a *auditor) finish() *AuditReport {
 	r := a.report
 	var all part
 	all.merge(&a.ledger)
+	all.merge(&a.counted)
 	all.merge(&a.operations)
+	if a.unreadable.Load() {
+		all.add("AUDIT_DAMAGED", "", unreadableOperations)
+	}
 	for _, w := range a.walks {
 		all.merge(&w.part)
 	}
@@ -218,6 +314,7 @@ func (a *auditor) finish() *AuditReport {
 		r.SemanticErrors = append(r.SemanticErrors, fmt.Sprintf("AUDIT_MORE: %d errors in all", all.count))
 	}
 	r.Unregistered.StatusRefs = append([]string{}, r.Unregistered.StatusRefs...)
+	r.ForeignKeyViolations = append([]string{}, r.ForeignKeyViolations...)
 	r.Passed = a.durable && len(r.SemanticErrors) == 0 && len(r.ForeignKeyViolations) == 0 &&
 		len(r.IntegrityCheck) == 1 && r.IntegrityCheck[0] == "ok"
 	return r
@@ -269,6 +366,7 @@ func (p *part) merge(next *part) {
 	u, v := &p.unregistered, &next.unregistered
 	u.StatusRefs = append(u.StatusRefs, v.StatusRefs[:min(len(v.StatusRefs), maxUnregistered-len(u.StatusRefs))]...)
 	u.Count += v.Count
+	p.approvals = append(p.approvals, next.approvals...)
 }
 
 // askApprovers asks the host about the approvals of operations that have not

@@ -186,9 +186,10 @@ func (p *part) check(w *whole) {
 		p.addAll(ref, checkEvent(&w.record))
 	}
 	p.addAll(ref, checkReceipts(&w.record, spec, b))
-	p.addAll(ref, checkAttempts(&w.record, w.attempts))
+	p.addAll(ref, checkAttempts(&w.record, w.attempts, w.lacksEvent))
 	p.addAll(ref, checkResolutions(&w.record, w.resolutions))
 	p.addAll(ref, checkRejected(&w.record, w.rejected))
+	p.addAll(ref, checkHistory(w))
 	switch {
 	case w.fingerprint == "":
 		p.add("AUDIT_CALL_BINDING_MISSING", ref, "the first call's identity is not bound")

@@ -141,9 +141,17 @@ func downstream(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more 
 // tombstones examines what remains of pruned operations.
 func tombstones(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more bool, err error) {
 	rows, err := s.AuditTombstones(ctx, dbgen.AuditTombstonesParams{After: w.tombstone, Page: w.page})
+	if err != nil {
+		return 0, false, err
+	}
+	kept, err := keptWith(ctx, s, rows)
+	if err != nil {
+		return 0, false, err
+	}
 	for i := range rows {
 		t := &rows[i].Tombstone
 		w.tombstone = t.StatusRef
+		w.addAll(t.StatusRef, checkKept(t, kept[t.StatusRef]))
 		w.addAll(t.StatusRef, checkTombstoneRef(t))
 		if !bytes.Equal(t.RowDigest, rowdigest.Tombstone(*t)) {
 			w.add("AUDIT_ROW_DIGEST", t.StatusRef, "a tombstone's row does not fit its digest")
@@ -153,6 +161,38 @@ func tombstones(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more 
 		}
 	}
 	return int64(len(rows)), int64(len(rows)) == w.page, err
+}
+
+// keptWith reads the decisions that stand beside tombstones. One without its
+// tombstone breaks a foreign key.
+func keptWith(ctx context.Context, s engine.Snapshot, rows []dbgen.AuditTombstonesRow) (map[string][]dbgen.TombstoneResolution, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	all, err := s.ListTombstoneResolutions(ctx, dbgen.ListTombstoneResolutionsParams{
+		FromRef: rows[0].Tombstone.StatusRef, ToRef: rows[len(rows)-1].Tombstone.StatusRef})
+	kept := map[string][]dbgen.TombstoneResolution{}
+	for _, v := range all {
+		kept[v.StatusRef] = append(kept[v.StatusRef], v)
+	}
+	return kept, err
+}
+
+// checkKept holds the decisions beside a tombstone against it.
+func checkKept(t *dbgen.Tombstone, rows []dbgen.TombstoneResolution) (fs findings) {
+	for i, v := range rows {
+		end, final := ends[Decision(v.Decision)]
+		switch {
+		case !bytes.Equal(v.RowDigest, rowdigest.TombstoneResolution(v)):
+			fs.add("AUDIT_ROW_DIGEST", "a resolution's row does not fit its digest")
+		case final && (i < len(rows)-1 || t.State != string(end.state)):
+			fs.add("AUDIT_RESOLUTION", "it has not ended as a person has decided")
+		}
+	}
+	if int64(len(rows)) != t.Decisions {
+		fs.add("AUDIT_RESOLUTION", "there are not as many resolutions as its tombstone counts")
+	}
+	return fs
 }
 
 // calls examines every call identity. Most belong to no operation any more or

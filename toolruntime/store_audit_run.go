@@ -49,6 +49,7 @@ type nextPage func(ctx context.Context, s engine.Snapshot, w *walk) (n int64, mo
 type walk struct {
 	part
 	next nextPage
+	what string // the rows are called
 	page int64
 	done *atomic.Int64
 
@@ -109,8 +110,8 @@ func (a *auditor) inOneSnapshot(ctx context.Context, s engine.Snapshot) error {
 func (a *auditor) inManySnapshots(ctx context.Context) error {
 	c := newCrew(ctx, a.rt.store.engine)
 	defer c.stop(nil)
-	c.do(func() error { return c.snapshot(a.inspect) })
-	c.do(func() error { return c.snapshot(a.count) })
+	c.do(func() error { return a.inspectApart(c) })
+	c.do(func() error { return a.countApart(c) })
 	for _, w := range a.walks {
 		c.do(func() error { return a.walkOn(c, w) })
 	}
@@ -128,6 +129,10 @@ func (a *auditor) walkOn(c *crew, w *walk) error {
 			ended, err = a.pages(ctx, s, w, a.sizes.snapshot, c.moved)
 			return err
 		})
+		if unreadable(err, a.differs) {
+			w.add("AUDIT_DAMAGED", "", w.what+" cannot be read")
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -147,6 +152,9 @@ func (a *auditor) spans(c *crew) error {
 			sp, more, err = sp.next(ctx, q, a.sizes.span)
 			return err
 		})
+		if unreadable(err, a.differs) {
+			sp, more, err = a.blindly(c, sp)
+		}
 		if err != nil || !more {
 			return err
 		}
@@ -159,10 +167,7 @@ func (a *auditor) spans(c *crew) error {
 		before = done
 		c.do(func() error {
 			defer close(done)
-			p := &part{rt: a.rt}
-			err := c.snapshot(func(ctx context.Context, s engine.Snapshot) error {
-				return a.examine(ctx, s, mine, p, c.moved)
-			})
+			p, err := a.examineApart(c, mine)
 			if err != nil {
 				return err
 			}
@@ -175,6 +180,57 @@ func (a *auditor) spans(c *crew) error {
 			<-ahead
 			return nil
 		})
+	}
+}
+
+// maxBlind bounds how far an audit goes on without knowing where the next rows are:
+// the key of a damaged row can be anything.
+const maxBlind = 1 << 20
+
+// blindly is the span after s where the next key cannot be read.
+func (a *auditor) blindly(c *crew, s span) (span, bool, error) {
+	a.blind++
+	var newest int64
+	err := a.rt.store.engine.Read(c.ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		newest, err = q.NewestOperation(ctx)
+		return err
+	})
+	from := max(s.to, 0) + 1
+	if unreadable(err, a.differs) || err == nil && (from <= 0 || from > newest || a.blind > maxBlind) {
+		a.unreadable.Store(true)
+		return s, false, nil
+	}
+	return spanFrom(from, a.sizes.span), true, err
+}
+
+const unreadableOperations = "operations, or what stands under their keys, cannot be read"
+
+// examineApart examines a span in a snapshot of its own. Where something of it
+// cannot be read, each page of it gets one, so that little is passed over.
+func (a *auditor) examineApart(c *crew, sp span) (*part, error) {
+	p := &part{rt: a.rt}
+	err := c.snapshot(func(ctx context.Context, s engine.Snapshot) error {
+		return a.examine(ctx, s, sp, p, c.moved)
+	})
+	if !unreadable(err, a.differs) {
+		return p, err
+	}
+	p = &part{rt: a.rt}
+	first := spanFrom(sp.from, a.sizes.keys)
+	if first.to >= sp.to {
+		p.add("AUDIT_DAMAGED", "", unreadableOperations)
+		return p, nil
+	}
+	for r := first; ; r = spanFrom(r.to+1, a.sizes.keys) {
+		r.to = min(r.to, sp.to)
+		of, err := a.examineApart(c, r)
+		if err != nil {
+			return nil, err
+		}
+		p.merge(of)
+		if r.to == sp.to {
+			return p, nil
+		}
 	}
 }
 

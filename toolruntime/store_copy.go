@@ -173,7 +173,9 @@ func (w wholeOperation) intact() bool {
 		(w.event == nil || bytes.Equal(w.event.RowDigest, rowdigest.Event(*w.event))) &&
 		(w.local == nil || bytes.Equal(w.local.RowDigest, rowdigest.LocalReceipt(*w.local))) &&
 		!slices.ContainsFunc(w.rejected, func(r dbgen.RejectedReceipt) bool { return !bytes.Equal(r.RowDigest, rowdigest.RejectedReceipt(r)) }) &&
-		!slices.ContainsFunc(w.attempts, func(a dbgen.Attempt) bool { return !bytes.Equal(a.RowDigest, rowdigest.Attempt(a)) }) &&
+		!slices.ContainsFunc(w.attempts, func(a dbgen.Attempt) bool {
+			return !bytes.Equal(a.RowDigest, rowdigest.Attempt(a)) && !unrecorded(&w.operation, a)
+		}) &&
 		!slices.ContainsFunc(w.resolutions, func(v dbgen.Resolution) bool { return !bytes.Equal(v.RowDigest, rowdigest.Resolution(v)) })
 }
 
@@ -242,18 +244,51 @@ func (c *copier) calls(ctx context.Context) error {
 // tombstones brings over the keys that are refused for good.
 func (c *copier) tombstones(ctx context.Context) error {
 	for after := ""; ; {
-		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.Tombstone, error) {
-			return q.ListTombstones(ctx, dbgen.ListTombstonesParams{After: after, Page: copyPage})
-		}, func(t dbgen.Tombstone) bool {
-			return bytes.Equal(t.RowDigest, rowdigest.Tombstone(t))
-		}, func(ctx context.Context, q dbgen.Querier, t dbgen.Tombstone) error {
-			return inserted(q.InsertTombstone(ctx, dbgen.InsertTombstoneParams(t)))
-		})
+		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]buried, error) {
+			return readBuried(ctx, q, after)
+		}, buried.intact, insertBuried)
 		if err != nil || len(page) < copyPage {
 			return err
 		}
-		after = page[len(page)-1].StatusRef
+		after = page[len(page)-1].tombstone.StatusRef
 	}
+}
+
+// buried is what remains of an operation that was pruned.
+type buried struct {
+	tombstone   dbgen.Tombstone
+	resolutions []dbgen.TombstoneResolution
+}
+
+func readBuried(ctx context.Context, q dbgen.Querier, after string) ([]buried, error) {
+	rows, err := q.ListTombstones(ctx, dbgen.ListTombstonesParams{After: after, Page: copyPage})
+	page := make([]buried, len(rows))
+	for i, t := range rows {
+		page[i].tombstone = t
+		if err == nil {
+			page[i].resolutions, err = q.ListTombstoneResolutions(ctx,
+				dbgen.ListTombstoneResolutionsParams{FromRef: t.StatusRef, ToRef: t.StatusRef})
+		}
+	}
+	return page, err
+}
+
+func (b buried) intact() bool {
+	return bytes.Equal(b.tombstone.RowDigest, rowdigest.Tombstone(b.tombstone)) &&
+		!slices.ContainsFunc(b.resolutions, func(v dbgen.TombstoneResolution) bool {
+			return !bytes.Equal(v.RowDigest, rowdigest.TombstoneResolution(v))
+		})
+}
+
+func insertBuried(ctx context.Context, q dbgen.Querier, b buried) error {
+	err := inserted(q.InsertTombstone(ctx, dbgen.InsertTombstoneParams(b.tombstone)))
+	if err == nil {
+		err = countTombstones(ctx, q, 1)
+	}
+	for i := 0; err == nil && i < len(b.resolutions); i++ {
+		err = q.InsertTombstoneResolution(ctx, dbgen.InsertTombstoneResolutionParams(b.resolutions[i]))
+	}
+	return err
 }
 
 // paused brings over which tools the workers leave alone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -69,7 +70,16 @@ func (h *History) refused(row dbgen.RejectedReceipt) {
 	if i < 0 {
 		i = len(h.Moments)
 	}
-	h.Moments = slices.Insert(h.Moments, i, Moment{At: row.RecordedAt, What: "refused", Attempt: row.Attempt, How: row.ReceiptID, Why: row.Violation})
+	h.Moments = slices.Insert(h.Moments, i, Moment{At: row.RecordedAt, What: "refused", Attempt: row.Attempt, How: row.ReceiptID, Why: refusal(row.Violation)})
+}
+
+// refusal is why an answer was refused. Earlier versions have stored the place as
+// well, whose names are the answer's.
+func refusal(violation string) string {
+	if strings.HasPrefix(violation, "data") {
+		return "it breaks the output contract"
+	}
+	return violation
 }
 
 // standing adds how the operation stands. told says that the last attempt has

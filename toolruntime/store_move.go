@@ -19,6 +19,7 @@ type move struct {
 	worker     string          // of processing
 	leaseUntil int64           // of processing
 	notBefore  int64           // of pending
+	decisions  int64           // how many there are now, where one is the reason
 	ending     ending          // of the attempt that was running, if there was one
 }
 
@@ -62,7 +63,7 @@ func (r *record) moved(m move) (o dbgen.Operation, e dbgen.Outbox, err error) {
 	if m.to == succeeded || m.to == failed {
 		o.CompletedAt = sql.NullInt64{Int64: m.now, Valid: true}
 	}
-	e.State, e.UpdatedAt = string(eventOf[m.to]), m.now
+	e.State, e.UpdatedAt, e.Decisions = string(eventOf[m.to]), m.now, max(e.Decisions, m.decisions)
 	e.LeaseOwner, e.LeaseUntil, e.NextAttemptAt = sql.NullString{}, sql.NullInt64{}, m.notBefore
 	if m.to == processing {
 		e.LeaseOwner = sql.NullString{String: m.worker, Valid: true}
@@ -78,10 +79,10 @@ func (r *record) moveEvent(ctx context.Context, q dbgen.Querier, to dbgen.Outbox
 	from := &r.event
 	n, err := q.MoveEvent(ctx, dbgen.MoveEventParams{
 		State: to.State, LeaseOwner: to.LeaseOwner, LeaseUntil: to.LeaseUntil, AttemptCount: to.AttemptCount,
-		UpdatedAt: to.UpdatedAt, RowDigest: to.RowDigest, NextAttemptAt: to.NextAttemptAt,
+		UpdatedAt: to.UpdatedAt, RowDigest: to.RowDigest, NextAttemptAt: to.NextAttemptAt, Decisions: to.Decisions,
 		OperationPK: from.OperationPK, FromDigest: from.RowDigest, FromState: from.State, Fence: from.AttemptCount,
 		FromLeaseOwner: from.LeaseOwner.String, FromLeaseUntil: from.LeaseUntil.Int64,
-		FromNextAttemptAt: from.NextAttemptAt, FromUpdatedAt: from.UpdatedAt,
+		FromNextAttemptAt: from.NextAttemptAt, FromUpdatedAt: from.UpdatedAt, FromDecisions: from.Decisions,
 		EventID: from.EventID, PayloadJSON: from.PayloadJSON, Lane: from.Lane, CreatedAt: from.CreatedAt,
 	})
 	if err == nil && n != 1 {

@@ -79,9 +79,22 @@ func (s *Store) bury(ctx context.Context, pks []int64, p pruning) (buried int64,
 				return err
 			}
 		}
-		return nil
+		return countTombstones(ctx, q, buried)
 	})
 	return buried, damaged, err
+}
+
+// countTombstones adds to the number of tombstones that there should be, in the
+// transaction that inserts them: nothing else would miss one.
+func countTombstones(ctx context.Context, q dbgen.Querier, added int64) error {
+	if added == 0 {
+		return nil
+	}
+	n, err := q.AddTombstones(ctx, added)
+	if err == nil && n != 1 {
+		err = &ContractError{"", "the ledger does not say how many tombstones it has"}
+	}
+	return err
 }
 
 // errDamaged says that an operation is not as the runtime left it. A tombstone
@@ -99,7 +112,12 @@ func (r *record) bury(ctx context.Context, q dbgen.Querier, now int64) error {
 	t := dbgen.Tombstone{TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
 		StatusRef: o.StatusRef, State: o.State, RequestSha256: o.RequestSha256,
 		CreatedAt: o.CreatedAt, CompletedAt: o.CompletedAt.Int64, PrunedAt: now}
-	if r.intact() != nil || len(checkReceipts(r, nil, nil)) > 0 || len(checkTombstoneRef(&t)) > 0 {
+	resolutions, err := q.ListResolutions(ctx, o.OperationPK)
+	if err != nil {
+		return err
+	}
+	t.Decisions = int64(len(resolutions))
+	if r.intact() != nil || len(checkReceipts(r, nil, nil)) > 0 || len(checkTombstoneRef(&t)) > 0 || len(checkResolutions(r, resolutions)) > 0 {
 		return errDamaged
 	}
 	t.RowDigest = rowdigest.Tombstone(t)
@@ -110,12 +128,25 @@ func (r *record) bury(ctx context.Context, q dbgen.Querier, now int64) error {
 	if n != 1 {
 		return errDamaged // its scope has a tombstone, or its name
 	}
-	return r.remove(ctx, q)
+	for _, v := range resolutions {
+		if err := q.InsertTombstoneResolution(ctx, keptResolution(t.StatusRef, v)); err != nil {
+			return err
+		}
+	}
+	return r.remove(ctx, q, t.Decisions)
+}
+
+// keptResolution is a decision as it stands beside the tombstone.
+func keptResolution(statusRef string, v dbgen.Resolution) dbgen.InsertTombstoneResolutionParams {
+	row := dbgen.TombstoneResolution{StatusRef: statusRef, Seq: v.Seq, Decision: v.Decision,
+		Actor: v.Actor, Reason: v.Reason, DecidedAt: v.DecidedAt}
+	row.RowDigest = rowdigest.TombstoneResolution(row)
+	return dbgen.InsertTombstoneResolutionParams(row)
 }
 
 // remove deletes r with all that belongs to it, children first, and counts: a
 // row more or less than what was read undoes the batch.
-func (r *record) remove(ctx context.Context, q dbgen.Querier) error {
+func (r *record) remove(ctx context.Context, q dbgen.Querier, decisions int64) error {
 	o := &r.operation
 	const some = -1 // or none
 	count := func(there bool) int64 {
@@ -129,7 +160,7 @@ func (r *record) remove(ctx context.Context, q dbgen.Querier) error {
 		delete func() (int64, error)
 	}{
 		{some, func() (int64, error) { return q.DeleteAttempts(ctx, o.OperationPK) }},
-		{some, func() (int64, error) { return q.DeleteResolutions(ctx, o.OperationPK) }},
+		{decisions, func() (int64, error) { return q.DeleteResolutions(ctx, o.OperationPK) }},
 		{some, func() (int64, error) { return q.DeleteRejectedReceipts(ctx, o.OperationPK) }},
 		{count(r.local != nil), func() (int64, error) { return q.DeleteLocalReceipt(ctx, o.OperationPK) }},
 		{count(r.downstream != nil), func() (int64, error) {
@@ -219,6 +250,13 @@ func pruned(ctx context.Context, q dbgen.Querier, statusRef string) (*History, e
 	}
 	h := &History{StatusRef: t.StatusRef, Tool: t.ToolName, State: t.State}
 	h.add(Moment{At: t.CreatedAt, What: "accepted"})
+	resolutions, err := q.ListTombstoneResolutions(ctx, dbgen.ListTombstoneResolutionsParams{FromRef: statusRef, ToRef: statusRef})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range resolutions {
+		h.add(Moment{At: v.DecidedAt, What: "resolved", Who: v.Actor, How: v.Decision, Why: v.Reason})
+	}
 	h.add(Moment{At: t.CompletedAt, What: t.State})
 	h.add(Moment{At: t.PrunedAt, What: "pruned"})
 	return h, nil

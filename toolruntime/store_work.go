@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -235,17 +234,4 @@ func (s *Store) keyUse(ctx context.Context, r *record) (k keyUse, err error) {
 		return err
 	})
 	return k, err
-}
-
-// checkAttempts holds the rows of attempts against their operation's event.
-func checkAttempts(r *record, rows []dbgen.Attempt) (fs findings) {
-	for _, a := range rows {
-		switch {
-		case string(a.RowDigest) != string(rowdigest.Attempt(a)):
-			fs.add("AUDIT_ROW_DIGEST", "an attempt's row does not fit its digest")
-		case a.Attempt > r.fence():
-			fs.add("AUDIT_ATTEMPT", "an attempt was recorded that its event does not count")
-		}
-	}
-	return fs
 }

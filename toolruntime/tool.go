@@ -1,6 +1,7 @@
 package toolruntime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -236,12 +238,14 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 		return fail("has an unknown effect kind")
 	case t.Risk != Write && t.Risk != Read:
 		return fail("has an unknown risk")
-	case t.Timeout < 0 || t.MaxConcurrent < 0 || t.MaxPerSecond < 0:
-		return fail("has a negative limit")
 	case t.KeyMemory != 0 && t.Effect != Idempotent && t.Effect != Queryable:
 		return fail("has KeyMemory: then its effect is queryable or idempotent")
 	case t.memory() != 0 && t.memory() <= or(t.Timeout, defaultTimeout):
 		return fail("has a KeyMemory that is not longer than its Timeout: nothing could be repeated")
+	}
+	if err := cmp.Or(limits.Optional.Check("timeout", t.Timeout), limits.Most.Check("max concurrent", t.MaxConcurrent),
+		limits.PerSecond.Check("max per second", t.MaxPerSecond)); err != nil {
+		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
 	input, err := schemaOf[In]("input_schema", t.InputSchema)
 	if err != nil {

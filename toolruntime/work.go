@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -264,7 +265,7 @@ func (w *worker) begin(c claim) {
 		}
 		p.running++
 		if t.perSecond > 0 {
-			p.next = w.rt.clock().Add(time.Duration(float64(time.Second) / t.perSecond))
+			p.next = w.rt.clock().Add(limits.Interval(t.perSecond))
 		}
 	}
 }
@@ -295,7 +296,7 @@ func (w *worker) wait(ctx context.Context, d time.Duration) {
 // seconds, and up to one of them has passed already.
 func (w *worker) lease() term {
 	now := w.rt.now()
-	return term{now, afterSeconds(now, w.Lease+time.Second), w.rt.own}
+	return term{now, limits.After(now, limits.Plus(w.Lease, time.Second)), w.rt.own}
 }
 
 // insist is [Runtime.insist] for a claim of which no attempt is made: unrecorded, it
@@ -359,7 +360,7 @@ func (w *worker) run(ctx context.Context, c claim) error {
 	}
 	// The claim may have taken long, and begin with little of its lease left.
 	left := w.rt.left(c.record)
-	if left < w.Lease*2/3 {
+	if left < w.Lease/3*2 {
 		left = w.Lease // from before it is renewed
 		begun := time.Now()
 		if err := w.rt.store.renew(ctx, c.record, w.lease()); err != nil {

@@ -1,11 +1,13 @@
 package toolruntime
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -56,16 +58,7 @@ func (o *WorkOptions) complete() (*WorkOptions, error) {
 		return nil, err
 	}
 	c.WorkerID = fmt.Sprintf("%s-%08x", c.WorkerID, rand.Uint32())
-	for _, f := range []struct {
-		name string
-		ok   bool
-	}{
-		{"concurrency", c.Concurrency > 0}, {"lease", c.Lease >= time.Second}, {"poll", c.Poll > 0},
-		{"drain", c.Drain > 0}, {"max attempts", c.MaxAttempts > 0}, {"max age", c.MaxAge > 0},
-	} {
-		if !f.ok {
-			return nil, &toolresult.InputError{Field: f.name, Rule: "is too small"}
-		}
-	}
-	return &c, nil
+	return &c, cmp.Or(limits.Concurrency.Check("concurrency", c.Concurrency), limits.Lease.Check("lease", c.Lease),
+		limits.Wait.Check("poll", c.Poll), limits.Wait.Check("drain", c.Drain),
+		limits.Attempts.Check("max attempts", c.MaxAttempts), limits.Wait.Check("max age", c.MaxAge))
 }

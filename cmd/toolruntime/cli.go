@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // The exit codes.
@@ -102,11 +103,27 @@ func (c command) parse(o *options, args []string) error {
 	o.args = f.Args()
 	switch {
 	case c.args == "" && len(o.args) > 0:
-		return fmt.Errorf("unexpected argument %q", o.args[0])
+		return fmt.Errorf("unexpected argument %s", shown(o.args[0]))
 	case c.args != "" && len(o.args) != 1:
 		return fmt.Errorf("%s takes one argument: %s", c.name, c.args)
 	}
 	return nil
+}
+
+// shown quotes an argument, if it is a word. Whatever is more than that could be the
+// address of a database, with its password.
+func shown(arg string) string {
+	if len(arg) > 64 || !harmless(arg) {
+		return "(not shown)"
+	}
+	return strconv.Quote(arg)
+}
+
+// harmless reports whether a text has no sign that an address needs.
+func harmless(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return r > unicode.MaxASCII || strings.ContainsRune("/@=&?%$\\", r) || unicode.IsControl(r)
+	})
 }
 
 func flagSet(name string) *flag.FlagSet {
@@ -122,19 +139,12 @@ func usageExit(err error, stdout, stderr io.Writer, usage string) int {
 		fmt.Fprint(stdout, usage)
 		return exitPass
 	}
-	fmt.Fprintf(stderr, "toolruntime: %s\n\n%s", discreet(err.Error()), usage)
+	message := err.Error()
+	if !harmless(message) { // package flag repeats what was given
+		message = "a flag or its value cannot be understood"
+	}
+	fmt.Fprintf(stderr, "toolruntime: %s\n\n%s", message, usage)
 	return exitError
-}
-
-// An address of a database can hold a password, wherever somebody has put it.
-var (
-	urls      = regexp.MustCompile(`"?[A-Za-z][A-Za-z0-9+.-]*://[^\s"]+"?`)
-	passwords = regexp.MustCompile(`(?i)pass(word|file)\s*=\s*(\\?'[^']*'?|[^\s"]*)`)
-)
-
-// discreet is a message without what an argument in it may hold.
-func discreet(message string) string {
-	return passwords.ReplaceAllString(urls.ReplaceAllString(message, "(a URL)"), "(a password)")
 }
 
 // find returns the command that args begin with, which may be two words, and
@@ -172,7 +182,7 @@ func group(word string) (cs []command) {
 func unknown(args []string, stdout, stderr io.Writer) int {
 	cs := group(args[0])
 	if len(cs) == 0 {
-		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", discreet(fmt.Sprintf("%q", args[0])), overview())
+		fmt.Fprintf(stderr, "toolruntime: there is no command %s\n\n%s", shown(args[0]), overview())
 		return exitError
 	}
 	w, exit := stderr, exitError

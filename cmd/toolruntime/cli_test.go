@@ -123,6 +123,53 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestUsageKeepsSecrets: a command line that cannot be understood is not repeated
+// where it could be the address of a database.
+func TestUsageKeepsSecrets(t *testing.T) {
+	const url, dsn = "postgres://service:secret@db.internal/tools", "host=db.internal password=secret"
+	for _, args := range [][]string{
+		{url}, {dsn}, {"help", url}, {"audit", "--db", "x", url}, {"audit", "--db", "x", dsn},
+		{"audit", "--" + url}, {"audit", "---" + url}, {"audit", "--json=" + url}, {"audit", "--json=" + dsn},
+		{"prune", "--db", "x", "--older-than", url}, {"review list", url}, {"review", "list", "--limit", url},
+		{"--" + url, "audit"}, {"--json=" + url, "audit"}, {"audit", "--db", "POSTGRES://service:secret@db.internal/tools"},
+		{"audit", "--db", "postgres://service:secret@db.internal:port/tools"}, {"copy", "--from", url, "--to", url},
+		{"migrate", "--db", "postgres://service:secret@127.0.0.1:1/tools?connect_timeout=1&sslmode=disable&target_session_attrs=secret"},
+	} {
+		code, stdout, stderr := runCLI(t, args...)
+		if code != exitError || stdout != "" || strings.Contains(stderr, "secret") || stderr == "" {
+			t.Errorf("%q: exit %d\nstdout: %s\nstderr: %s", args, code, stdout, stderr)
+		}
+	}
+}
+
+// TestReceiptNames: a receipt that a person presents has exactly the names that it
+// should have.
+func TestReceiptNames(t *testing.T) {
+	for name, text := range map[string]string{
+		"a name in other letters": `{"receipt_id":"SEEN","Receipt_ID":"SMUGGLED","request_id":"Q","data":{}}`,
+		"a name that folds":       "{\"receipt_id\":\"SEEN\",\"request_id\":\"Q\",\"reque\u017ft_id\":\"SMUGGLED\",\"data\":{}}",
+		"a name that is not ours": `{"receipt_id":"SEEN","request_id":"Q","data":{},"nonsense":true}`,
+		"a name that comes twice": `{"receipt_id":"SEEN","receipt_id":"SMUGGLED","request_id":"Q","data":{}}`,
+		"no object":               `[]`,
+	} {
+		path := filepath.Join(t.TempDir(), "receipt.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := readReceipt(path); err == nil || strings.Contains(err.Error(), "SMUGGLED") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "receipt.json")
+	const good = `{"receipt_id":"R","request_id":"Q","data":{"a":1},"resource_revision":"v1","observed_at":"2026-07-19T00:00:00Z"}`
+	if err := os.WriteFile(path, []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := readReceipt(path); err != nil || r.ID != "R" || r.RequestID != "Q" || string(r.Data) != `{"a":1}` || r.ResourceRevision != "v1" || r.ObservedAt.IsZero() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestCheck runs the example's set, and one whose expectation is wrong.
 func TestCheck(t *testing.T) {
 	set, err := os.ReadFile("../../examples/refunds/cases.json")

@@ -36,9 +36,9 @@ search_path in which a ledger stands, or else to its first.`,
 		{
 			name: "prune", needs: []string{"db", "older-than"},
 			summary: "remove operations that ended long ago",
-			detail: `Removes operations that ended longer ago than --older-than, with their receipts,
-attempts and decisions, in small transactions beside the work that goes on. Each
-leaves a tombstone: its key is refused with IDEMPOTENCY_KEY_EXPIRED from now on,
+			detail: `Removes operations that ended longer ago than --older-than, with their receipts
+and attempts, in small transactions beside the work that goes on. Each leaves a
+tombstone, and what people have decided about it: its key is refused with IDEMPOTENCY_KEY_EXPIRED from now on,
 and never causes another effect. What has not ended or waits for a person stays,
 and so does the newest operation. Without --state and --tool the identities go as
 well of calls as old that belong to no operation, because it was pruned or the

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -205,7 +207,7 @@ func readReceipt(path string) (*toolruntime.Receipt[json.RawMessage], error) {
 	if err != nil {
 		return nil, err
 	}
-	// Strict first: encoding/json takes the last of repeated fields.
+	// Strict first, which says what is wrong and where.
 	if _, err := canonjson.Parse(data); err != nil {
 		return nil, &scenario.FixtureError{Problems: []string{"receipt: " + err.Error()}}
 	}
@@ -216,8 +218,8 @@ func readReceipt(path string) (*toolruntime.Receipt[json.RawMessage], error) {
 		ResourceRevision string          `json:"resource_revision"`
 		ObservedAt       time.Time       `json:"observed_at"`
 	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, &scenario.FixtureError{Problems: []string{"receipt: is not an object with receipt_id, request_id, data, resource_revision and observed_at"}}
+	if err := jsonv2.Unmarshal(data, &v, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return nil, &scenario.FixtureError{Problems: []string{"receipt: must be an object with receipt_id, request_id, data and, if they are known, resource_revision and observed_at, and with nothing else"}}
 	}
 	return &toolruntime.Receipt[json.RawMessage]{ID: v.ReceiptID, RequestID: v.RequestID, Data: v.Data,
 		ResourceRevision: v.ResourceRevision, ObservedAt: v.ObservedAt}, nil

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
@@ -29,7 +31,14 @@ func (p *printer) print(v any, lines func(w io.Writer)) {
 	if !p.json {
 		var text bytes.Buffer
 		lines(&text)
-		if _, err := p.out.Write(text.Bytes()); err != nil {
+		// A name or a reason must not move the cursor of whoever reads it.
+		visible := bytes.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\n' {
+				return utf8.RuneError
+			}
+			return r
+		}, text.Bytes())
+		if _, err := p.out.Write(visible); err != nil {
 			p.failed = &localError{err}
 		}
 		return
@@ -120,7 +129,6 @@ func (e *fixtureIOError) Unwrap() error { return e.cause }
 // path, a stack or a stored value; others are not repeated.
 func printError(w io.Writer, err error, asJSON bool) {
 	code, message := describe(err)
-	message = discreet(message)
 	if !asJSON {
 		fmt.Fprintf(w, "toolruntime: %s (%s)\n", message, code)
 		return

@@ -123,7 +123,7 @@ func (q *Queries) AuditDownstreamReceipts(ctx context.Context, arg AuditDownstre
 }
 
 const AuditEvents = `-- name: AuditEvents :many
-SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane FROM outbox
+SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane, decisions FROM outbox
 WHERE operation_pk >= ?1 AND operation_pk <= ?2 ORDER BY operation_pk
 `
 
@@ -155,6 +155,7 @@ func (q *Queries) AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Out
 			&i.RowDigest,
 			&i.NextAttemptAt,
 			&i.Lane,
+			&i.Decisions,
 		); err != nil {
 			return nil, err
 		}
@@ -514,7 +515,7 @@ func (q *Queries) AuditScopeAfter(ctx context.Context, arg AuditScopeAfterParams
 }
 
 const AuditTombstones = `-- name: AuditTombstones :many
-SELECT tombstones.tenant_id, tombstones.subject_id, tombstones.tool_name, tombstones.idempotency_key, tombstones.status_ref, tombstones.state, tombstones.request_sha256, tombstones.created_at, tombstones.completed_at, tombstones.pruned_at, tombstones.row_digest, CAST((
+SELECT tombstones.tenant_id, tombstones.subject_id, tombstones.tool_name, tombstones.idempotency_key, tombstones.status_ref, tombstones.state, tombstones.request_sha256, tombstones.created_at, tombstones.completed_at, tombstones.pruned_at, tombstones.row_digest, tombstones.decisions, CAST((
     SELECT COUNT(*) FROM operations
     WHERE operations.tenant_id = tombstones.tenant_id AND operations.subject_id = tombstones.subject_id
         AND operations.tool_name = tombstones.tool_name AND operations.idempotency_key = tombstones.idempotency_key
@@ -556,6 +557,7 @@ func (q *Queries) AuditTombstones(ctx context.Context, arg AuditTombstonesParams
 			&i.Tombstone.CompletedAt,
 			&i.Tombstone.PrunedAt,
 			&i.Tombstone.RowDigest,
+			&i.Tombstone.Decisions,
 			&i.Operations,
 		); err != nil {
 			return nil, err

@@ -9,6 +9,8 @@ import (
 )
 
 type Querier interface {
+	// AddTombstones counts tombstones that are inserted in the same transaction.
+	AddTombstones(ctx context.Context, added int64) (int64, error)
 	// AuditAttempts are the attempts of a range of operations.
 	AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([]Attempt, error)
 	// AuditDownstreamReceipts are the observed receipts of a range of operations,
@@ -54,6 +56,9 @@ type Querier interface {
 	CountOpenEvents(ctx context.Context, now int64) ([]CountOpenEventsRow, error)
 	// CountRows counts the five tables of the contract.
 	CountRows(ctx context.Context) (CountRowsRow, error)
+	// CountTombstones counts the tombstones that there are, beside the number that
+	// there should be.
+	CountTombstones(ctx context.Context) (CountTombstonesRow, error)
 	// DeleteAttempts removes the attempts of an operation that is pruned.
 	DeleteAttempts(ctx context.Context, operationPk int64) (int64, error)
 	// DeleteCallBinding removes a call identity that belongs to no operation, if it
@@ -117,6 +122,9 @@ type Querier interface {
 	InsertResolution(ctx context.Context, arg InsertResolutionParams) error
 	// InsertTombstone takes a scope for good, unless it has a tombstone.
 	InsertTombstone(ctx context.Context, arg InsertTombstoneParams) (int64, error)
+	// InsertTombstoneResolution keeps what a person has decided about an operation
+	// that is pruned.
+	InsertTombstoneResolution(ctx context.Context, arg InsertTombstoneResolutionParams) error
 	// ListAges is a page of what says whether an operation may be pruned.
 	ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesRow, error)
 	// ListAstray lists open events that were written so much later than now that they
@@ -148,6 +156,9 @@ type Querier interface {
 	ListRejectedReceipts(ctx context.Context, operationPk int64) ([]RejectedReceipt, error)
 	// ListResolutions returns what was decided about an operation, in order.
 	ListResolutions(ctx context.Context, operationPk int64) ([]Resolution, error)
+	// ListTombstoneResolutions returns what was decided about the operations that were
+	// pruned, from one public name to another, in order.
+	ListTombstoneResolutions(ctx context.Context, arg ListTombstoneResolutionsParams) ([]TombstoneResolution, error)
 	// ListTombstones is a page of tombstones after a public name.
 	ListTombstones(ctx context.Context, arg ListTombstonesParams) ([]Tombstone, error)
 	// LockDueInLane is ListDueInLane for a transaction that claims what it lists.

@@ -10,6 +10,40 @@ import (
 	"database/sql"
 )
 
+const AddTombstones = `-- name: AddTombstones :execrows
+UPDATE runtime_metadata SET metadata_value = CAST(CAST(metadata_value AS BIGINT) + CAST(?1 AS BIGINT) AS TEXT)
+WHERE metadata_key = 'tombstones'
+`
+
+// AddTombstones counts tombstones that are inserted in the same transaction.
+func (q *Queries) AddTombstones(ctx context.Context, added int64) (int64, error) {
+	result, err := q.db.ExecContext(ctx, AddTombstones, added)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const CountTombstones = `-- name: CountTombstones :one
+SELECT CAST((SELECT COUNT(*) FROM tombstones) AS BIGINT) AS found, CAST(COALESCE((
+    SELECT metadata_value FROM runtime_metadata WHERE metadata_key = 'tombstones'
+), '') AS TEXT) AS counted
+`
+
+type CountTombstonesRow struct {
+	Found   int64
+	Counted string
+}
+
+// CountTombstones counts the tombstones that there are, beside the number that
+// there should be.
+func (q *Queries) CountTombstones(ctx context.Context) (CountTombstonesRow, error) {
+	row := q.db.QueryRowContext(ctx, CountTombstones)
+	var i CountTombstonesRow
+	err := row.Scan(&i.Found, &i.Counted)
+	return i, err
+}
+
 const DeleteAttempts = `-- name: DeleteAttempts :execrows
 DELETE FROM attempts WHERE operation_pk = ?1
 `
@@ -132,7 +166,7 @@ func (q *Queries) DeleteResolutions(ctx context.Context, operationPk int64) (int
 }
 
 const GetTombstoneByRef = `-- name: GetTombstoneByRef :one
-SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest FROM tombstones WHERE status_ref = ?1
+SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest, decisions FROM tombstones WHERE status_ref = ?1
 `
 
 // GetTombstoneByRef returns the tombstone of a public name.
@@ -151,6 +185,7 @@ func (q *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (Tomb
 		&i.CompletedAt,
 		&i.PrunedAt,
 		&i.RowDigest,
+		&i.Decisions,
 	)
 	return i, err
 }
@@ -158,10 +193,10 @@ func (q *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (Tomb
 const InsertTombstone = `-- name: InsertTombstone :execrows
 INSERT INTO tombstones (
     tenant_id, subject_id, tool_name, idempotency_key, status_ref, state,
-    request_sha256, created_at, completed_at, pruned_at, row_digest
+    request_sha256, created_at, completed_at, pruned_at, row_digest, decisions
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6,
-    ?7, ?8, ?9, ?10, ?11
+    ?7, ?8, ?9, ?10, ?11, ?12
 ) ON CONFLICT DO NOTHING
 `
 
@@ -177,6 +212,7 @@ type InsertTombstoneParams struct {
 	CompletedAt    int64
 	PrunedAt       int64
 	RowDigest      []byte
+	Decisions      int64
 }
 
 // InsertTombstone takes a scope for good, unless it has a tombstone.
@@ -193,11 +229,42 @@ func (q *Queries) InsertTombstone(ctx context.Context, arg InsertTombstoneParams
 		arg.CompletedAt,
 		arg.PrunedAt,
 		arg.RowDigest,
+		arg.Decisions,
 	)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const InsertTombstoneResolution = `-- name: InsertTombstoneResolution :exec
+INSERT INTO tombstone_resolutions (status_ref, seq, decision, actor, reason, decided_at, row_digest)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+`
+
+type InsertTombstoneResolutionParams struct {
+	StatusRef string
+	Seq       int64
+	Decision  string
+	Actor     string
+	Reason    string
+	DecidedAt int64
+	RowDigest []byte
+}
+
+// InsertTombstoneResolution keeps what a person has decided about an operation
+// that is pruned.
+func (q *Queries) InsertTombstoneResolution(ctx context.Context, arg InsertTombstoneResolutionParams) error {
+	_, err := q.db.ExecContext(ctx, InsertTombstoneResolution,
+		arg.StatusRef,
+		arg.Seq,
+		arg.Decision,
+		arg.Actor,
+		arg.Reason,
+		arg.DecidedAt,
+		arg.RowDigest,
+	)
+	return err
 }
 
 const ListAges = `-- name: ListAges :many
@@ -248,8 +315,51 @@ func (q *Queries) ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesR
 	return items, nil
 }
 
+const ListTombstoneResolutions = `-- name: ListTombstoneResolutions :many
+SELECT status_ref, seq, decision, actor, reason, decided_at, row_digest FROM tombstone_resolutions WHERE status_ref >= ?1 AND status_ref <= ?2
+ORDER BY status_ref, seq
+`
+
+type ListTombstoneResolutionsParams struct {
+	FromRef string
+	ToRef   string
+}
+
+// ListTombstoneResolutions returns what was decided about the operations that were
+// pruned, from one public name to another, in order.
+func (q *Queries) ListTombstoneResolutions(ctx context.Context, arg ListTombstoneResolutionsParams) ([]TombstoneResolution, error) {
+	rows, err := q.db.QueryContext(ctx, ListTombstoneResolutions, arg.FromRef, arg.ToRef)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TombstoneResolution{}
+	for rows.Next() {
+		var i TombstoneResolution
+		if err := rows.Scan(
+			&i.StatusRef,
+			&i.Seq,
+			&i.Decision,
+			&i.Actor,
+			&i.Reason,
+			&i.DecidedAt,
+			&i.RowDigest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListTombstones = `-- name: ListTombstones :many
-SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest FROM tombstones WHERE status_ref > ?1
+SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest, decisions FROM tombstones WHERE status_ref > ?1
 ORDER BY status_ref LIMIT CAST(?2 AS BIGINT)
 `
 
@@ -280,6 +390,7 @@ func (q *Queries) ListTombstones(ctx context.Context, arg ListTombstonesParams) 
 			&i.CompletedAt,
 			&i.PrunedAt,
 			&i.RowDigest,
+			&i.Decisions,
 		); err != nil {
 			return nil, err
 		}

@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
@@ -122,6 +124,9 @@ type Snapshot struct {
 	dbgen.Querier
 	// Inspect asks the database about its own health and durability.
 	Inspect func(ctx context.Context) (Health, error)
+	// Schema says how the ledger's tables differ from those that this version makes,
+	// and what was added to them. Tables of others beside them are nobody's concern.
+	Schema func(ctx context.Context) ([]string, error)
 }
 
 // Health is what a database says of itself, in the words of the audit.
@@ -166,6 +171,9 @@ var (
 	ErrCommitUnknown = errors.New("outcome of the commit is unknown")
 	// ErrContract: stored state breaks its contract.
 	ErrContract = errors.New("stored state breaks its contract")
+	// ErrMistyped: a stored value is of another type than its column should have.
+	// It matches ErrContract.
+	ErrMistyped = fmt.Errorf("%w: a value has another type than its column", ErrContract)
 	// ErrDatabase matches every error that came from a database.
 	ErrDatabase = errors.New("database error")
 	// ErrClosed: the store was closed.
@@ -204,6 +212,22 @@ func (e *Error) Is(target error) bool { return target == e.Kind || target == Err
 
 // Unwrap returns the driver's error.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// Quotes reports whether an error is package database/sql's of a value that does not
+// fit its destination, or wraps one: its text has the value in it. That package has
+// no type for it, so a test holds its words.
+func Quotes(err error) bool {
+	for err != nil {
+		if strings.HasPrefix(err.Error(), "sql: Scan error on column index ") {
+			return true
+		}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			return slices.ContainsFunc(joined.Unwrap(), Quotes)
+		}
+		err = errors.Unwrap(err)
+	}
+	return false
+}
 
 // A SchemaError says that a database's schema is not the one that this version
 // of the library works on. Nothing in the database was changed.

@@ -87,7 +87,7 @@ func Commit(path string, c engine.Commitment, stored func(pk int64)) Statement {
 
 		FromEventDigest: fromEvent.RowDigest, FromEventState: fromEvent.State,
 		FromLeaseOwner: fromEvent.LeaseOwner.String, FromLeaseUntil: fromEvent.LeaseUntil.Int64,
-		FromNextAttemptAt: fromEvent.NextAttemptAt, FromEventUpdatedAt: fromEvent.UpdatedAt,
+		FromNextAttemptAt: fromEvent.NextAttemptAt, FromEventUpdatedAt: fromEvent.UpdatedAt, FromDecisions: fromEvent.Decisions,
 		EventID: fromEvent.EventID, PayloadJSON: fromEvent.PayloadJSON, Lane: fromEvent.Lane, EventCreatedAt: fromEvent.CreatedAt,
 		EventState: e.State, EventUpdatedAt: e.UpdatedAt, EventDigest: e.RowDigest, NextAttemptAt: e.NextAttemptAt,
 

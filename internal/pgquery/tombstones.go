@@ -78,3 +78,22 @@ func (s *Queries) NewestOperation(ctx context.Context) (int64, error) {
 	v, err := s.q.NewestOperation(ctx)
 	return v, s.classify(err)
 }
+
+func (s *Queries) AddTombstones(ctx context.Context, added int64) (int64, error) {
+	v, err := s.q.AddTombstones(ctx, added)
+	return v, s.classify(err)
+}
+
+func (s *Queries) CountTombstones(ctx context.Context) (dbgen.CountTombstonesRow, error) {
+	row, err := s.q.CountTombstones(ctx)
+	return dbgen.CountTombstonesRow(row), s.classify(err)
+}
+
+func (s *Queries) InsertTombstoneResolution(ctx context.Context, arg dbgen.InsertTombstoneResolutionParams) error {
+	return s.classify(s.q.InsertTombstoneResolution(ctx, postgres.InsertTombstoneResolutionParams(arg)))
+}
+
+func (s *Queries) ListTombstoneResolutions(ctx context.Context, arg dbgen.ListTombstoneResolutionsParams) ([]dbgen.TombstoneResolution, error) {
+	rows, err := s.q.ListTombstoneResolutions(ctx, postgres.ListTombstoneResolutionsParams(arg))
+	return list(rows, func(r postgres.TombstoneResolution) dbgen.TombstoneResolution { return dbgen.TombstoneResolution(r) }, s.classify(err))
+}

@@ -95,7 +95,7 @@ func Event(e dbgen.Outbox) []byte {
 	return start().text("outbox").
 		integer(e.OperationPK).texts(e.EventID, e.PayloadJSON, e.State).
 		nullText(e.LeaseOwner).nullInteger(e.LeaseUntil).
-		integer(e.AttemptCount).integer(e.CreatedAt).integer(e.UpdatedAt).due(e).sum()
+		integer(e.AttemptCount).integer(e.CreatedAt).integer(e.UpdatedAt).due(e).decisions(e.Decisions).sum()
 }
 
 // due adds when a waiting event is due. A zero is left out, so that digests from
@@ -105,6 +105,16 @@ func (r row) due(e dbgen.Outbox) row {
 		return r
 	}
 	return r.integer(e.NextAttemptAt)
+}
+
+// decisions adds how many decisions of people there are, with the column's name,
+// because it may stand alone. A zero is left out, so that digests from before the
+// column fit.
+func (r row) decisions(n int64) row {
+	if n == 0 {
+		return r
+	}
+	return r.text("decisions").integer(n)
 }
 
 // Attempt is the digest of a row of attempts.
@@ -138,6 +148,12 @@ func Resolution(r dbgen.Resolution) []byte {
 		integer(r.OperationPK).integer(r.Seq).texts(r.Decision, r.Actor, r.Reason).integer(r.DecidedAt).sum()
 }
 
+// TombstoneResolution is the digest of a row of tombstone_resolutions.
+func TombstoneResolution(r dbgen.TombstoneResolution) []byte {
+	return start().text("tombstone_resolutions").
+		text(r.StatusRef).integer(r.Seq).texts(r.Decision, r.Actor, r.Reason).integer(r.DecidedAt).sum()
+}
+
 // PausedTool is the digest of a row of paused_tools.
 func PausedTool(p dbgen.PausedTool) []byte {
 	return start().text("paused_tools").texts(p.ToolName, p.Actor, p.Reason).integer(p.PausedAt).sum()
@@ -156,5 +172,5 @@ func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
 func Tombstone(t dbgen.Tombstone) []byte {
 	return start().text("tombstones").
 		texts(t.TenantID, t.SubjectID, t.ToolName, t.IdempotencyKey, t.StatusRef, t.State, t.RequestSha256).
-		integer(t.CreatedAt).integer(t.CompletedAt).integer(t.PrunedAt).sum()
+		integer(t.CreatedAt).integer(t.CompletedAt).integer(t.PrunedAt).decisions(t.Decisions).sum()
 }

@@ -59,7 +59,7 @@ func (e *pgEngine) Read(ctx context.Context, unit engine.Unit) error {
 	}
 	defer e.leave()
 	return e.persist(ctx, func() error {
-		return e.with(ctx, func(conn *sql.Conn) error { return ended(ctx, unit(ctx, pgquery.New(conn, classify))) })
+		return e.with(ctx, func(conn *sql.Conn) error { return ended(ctx, unit(ctx, pgquery.New(conn, fromDriver))) })
 	})
 }
 
@@ -78,8 +78,9 @@ func (e *pgEngine) Snapshot(ctx context.Context, view func(context.Context, engi
 			return ended(ctx, err)
 		}
 		return ended(ctx, view(ctx, engine.Snapshot{
-			Querier: pgquery.New(conn, classify),
+			Querier: pgquery.New(conn, fromDriver),
 			Inspect: func(ctx context.Context) (engine.Health, error) { return inspect(ctx, conn) },
+			Schema:  func(ctx context.Context) ([]string, error) { return differences(ctx, conn) },
 		}))
 	})
 }
@@ -152,7 +153,7 @@ func call(ctx context.Context, unit engine.UnitWith, conn *sql.Conn) (err error)
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	return unit(ctx, pgquery.New(conn, classify), conn)
+	return unit(ctx, pgquery.New(conn, fromDriver), conn)
 }
 
 // A transaction is what the server calls it: an id, the timeline, which changes

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -68,7 +69,23 @@ func classify(err error) error {
 	if lost(err) || errors.Is(err, pgquery.ErrElsewhere) {
 		return &engine.Error{Kind: engine.ErrUnavailable, Code: "postgres", Cause: err}
 	}
+	var scan pgx.ScanArgError
+	if errors.As(err, &scan) || engine.Quotes(err) {
+		return engine.ErrMistyped
+	}
 	return err
+}
+
+// fromDriver gives every error of a statement a kind. One that the driver has no type
+// for quotes values: that of a value which is not as its column or parameter is.
+func fromDriver(err error) error {
+	err = classify(err)
+	for _, known := range []error{sql.ErrNoRows, engine.ErrDatabase, engine.ErrContract, context.Canceled, context.DeadlineExceeded} {
+		if err == nil || errors.Is(err, known) {
+			return err
+		}
+	}
+	return &engine.Error{Kind: engine.ErrDatabase, Code: "postgres", Cause: err}
 }
 
 // lost reports whether an error is that of a connection rather than of the

@@ -21,7 +21,7 @@ const ledger = `(SELECT c.oid, c.relname::text, c.relpersistence FROM pg_class c
 		AND c.relname::text = ANY ('` + tables + `'::text[])) AS t`
 
 const tables = "{runtime_metadata,call_bindings,operations,outbox,downstream_receipts,local_receipts," +
-	"rejected_receipts,attempts,resolutions,paused_tools,tombstones}"
+	"rejected_receipts,attempts,resolutions,paused_tools,tombstones,tombstone_resolutions}"
 
 // catalogue lists what is wrong with the tables by what the server knows of them.
 const catalogue = `
@@ -38,11 +38,12 @@ SELECT 'a foreign key of ' || t.relname || ' is not enforced'
 	FROM ` + ledger + ` JOIN pg_trigger g ON g.tgrelid = t.oid WHERE g.tgisinternal AND g.tgenabled NOT IN ('O', 'A')`
 
 // orphans makes a query for every foreign key: the rows whose parent is missing.
-// The server enforces the keys, but not against a superuser, nor after damage.
+// The server enforces the keys, but not against a superuser, nor after damage. A key
+// that is no key can be anything, and is not shown.
 const orphans = `
-SELECT pg_catalog.format('SELECT %L || c.%I::text || %L FROM %s c WHERE c.%I IS NOT NULL
+SELECT pg_catalog.format('SELECT %L || COALESCE(pg_catalog.substring(c.%I::text, %L), ''?'') || %L FROM %s c WHERE c.%I IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM %s p WHERE p.%I = c.%I) LIMIT 100',
-	t.relname || ' row ', a.attname, ' has no ' || k.confrelid::regclass::text, k.conrelid::regclass, a.attname,
+	t.relname || ' row ', a.attname, '^(?:-?[0-9]{1,19}|status_[0-9a-f]{32})$', ' has no ' || k.confrelid::regclass::text, k.conrelid::regclass, a.attname,
 	k.confrelid::regclass, b.attname, a.attname)
 	FROM ` + ledger + ` JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype = 'f' AND pg_catalog.cardinality(k.conkey) = 1
 	JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]

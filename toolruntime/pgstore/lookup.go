@@ -19,7 +19,7 @@ func (e *pgEngine) Peek(ctx context.Context, unit engine.Unit) error {
 	}
 	defer e.leave()
 	return e.persist(ctx, func() error {
-		return ended(ctx, unit(ctx, &peek{Queries: pgquery.New(e.db, classify), e: e}))
+		return ended(ctx, unit(ctx, &peek{Queries: pgquery.New(e.db, fromDriver), e: e}))
 	})
 }
 
@@ -39,7 +39,7 @@ type lookup struct {
 func (p *peek) Lookup(ctx context.Context, key dbgen.LookupParams) (dbgen.LookupRow, error) {
 	l := &lookup{key: key}
 	if err := p.e.lookups.do(ctx, l); err != nil {
-		return dbgen.LookupRow{}, err
+		return dbgen.LookupRow{}, fromDriver(err)
 	}
 	if p.last = l; !l.known.Found {
 		return dbgen.LookupRow{}, sql.ErrNoRows

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -181,13 +182,14 @@ func (o *Options) withDefaults() (Options, error) {
 		if *d.value == 0 {
 			*d.value = d.zero
 		}
-		if *d.value < time.Millisecond {
-			return v, &toolresult.InputError{Field: d.name, Rule: "must be at least 1 ms"}
+		if err := limits.ServerTimeout.Check(d.name, *d.value); err != nil {
+			return v, err
 		}
 	}
+	if err := limits.Connections.Check("max conns", v.MaxConns); err != nil {
+		return v, err
+	}
 	switch {
-	case v.MaxConns < 1:
-		return v, &toolresult.InputError{Field: "max conns", Rule: "must be at least 1"}
 	case len(v.Schema) > 63 || strings.ContainsRune(v.Schema, 0):
 		// The server would cut a longer name short, in silence.
 		return v, &toolresult.InputError{Field: "schema", Rule: "must be at most 63 bytes, without a zero byte"}

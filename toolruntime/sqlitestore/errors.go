@@ -34,7 +34,12 @@ func classify(err error) error {
 	}
 	var known *engine.Error
 	var e sqlite3.Error
-	if errors.As(err, &known) || !errors.As(err, &e) {
+	switch {
+	case errors.As(err, &known):
+		return err
+	case engine.Quotes(err):
+		return engine.ErrMistyped
+	case !errors.As(err, &e):
 		return err
 	}
 	kind, ok := kinds[e.Code]

@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
 
 // queries are sqlc's on one connection, but for Lookup. That is nearly all that a
@@ -153,7 +154,7 @@ func (c *columns) next() driver.Value {
 func take[T any](c *columns, v driver.Value) T {
 	t, ok := v.(T)
 	if !ok {
-		c.err = errors.New("sqlitestore: a column of the lookup has another type")
+		c.err = engine.ErrMistyped
 	}
 	return t
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/hostclock"
-	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
@@ -91,11 +91,11 @@ func openEngine(ctx context.Context, path string, opts *Options) (*sqliteEngine,
 
 // wait is how long to wait for another process.
 func (o *Options) wait() (time.Duration, error) {
-	switch {
-	case o == nil || o.BusyTimeout == 0:
+	if o == nil || o.BusyTimeout == 0 {
 		return DefaultBusyTimeout, nil
-	case o.BusyTimeout < time.Millisecond:
-		return 0, &toolresult.InputError{Field: "busy timeout", Rule: "must be at least 1 ms"}
+	}
+	if err := limits.ServerTimeout.Check("busy timeout", o.BusyTimeout); err != nil {
+		return 0, err
 	}
 	return o.BusyTimeout, nil
 }
@@ -316,6 +316,7 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, view func(context.Context, 
 	return classify(view(ctx, engine.Snapshot{
 		Querier: dbgen.New(conn),
 		Inspect: func(ctx context.Context) (engine.Health, error) { return inspect(ctx, conn) },
+		Schema:  func(ctx context.Context) ([]string, error) { return differences(ctx, conn) },
 	}))
 }
 

@@ -137,7 +137,7 @@ WITH held AS (
     WHERE outbox.operation_pk = @operation_pk AND outbox.row_digest = @from_event_digest AND outbox.state = @from_event_state
         AND outbox.attempt_count = @attempt AND COALESCE(outbox.lease_owner, '') = CAST(@from_lease_owner AS TEXT)
         AND COALESCE(outbox.lease_until, 0) = CAST(@from_lease_until AS BIGINT)
-        AND outbox.next_attempt_at = @from_next_attempt_at
+        AND outbox.next_attempt_at = @from_next_attempt_at AND outbox.decisions = @from_decisions
         AND outbox.event_id = @event_id AND outbox.payload_json = @payload_json AND outbox.lane = @lane
         AND outbox.created_at = @event_created_at AND outbox.updated_at = @from_event_updated_at
         AND operations.row_digest = @from_digest AND operations.state = @from_state

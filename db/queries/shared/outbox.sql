@@ -2,10 +2,10 @@
 -- InsertEvent puts an operation's event into the outbox.
 INSERT INTO outbox (
     operation_pk, event_id, payload_json, state, lease_owner, lease_until,
-    attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
+    attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane, decisions
 ) VALUES (
     @operation_pk, @event_id, @payload_json, @state, @lease_owner, @lease_until,
-    @attempt_count, @created_at, @updated_at, @row_digest, @next_attempt_at, @lane
+    @attempt_count, @created_at, @updated_at, @row_digest, @next_attempt_at, @lane, @decisions
 );
 
 -- name: GetEvent :one
@@ -18,12 +18,12 @@ SELECT * FROM outbox WHERE operation_pk = @operation_pk;
 UPDATE outbox
 SET state = @state, lease_owner = @lease_owner, lease_until = @lease_until,
     attempt_count = @attempt_count, updated_at = @updated_at, row_digest = @row_digest,
-    next_attempt_at = @next_attempt_at
+    next_attempt_at = @next_attempt_at, decisions = @decisions
 WHERE operation_pk = @operation_pk AND row_digest = @from_digest AND state = @from_state
     AND attempt_count = @fence AND COALESCE(lease_owner, '') = CAST(@from_lease_owner AS TEXT)
     AND COALESCE(lease_until, 0) = CAST(@from_lease_until AS BIGINT) AND next_attempt_at = @from_next_attempt_at
     AND event_id = @event_id AND payload_json = @payload_json AND lane = @lane
-    AND created_at = @created_at AND updated_at = @from_updated_at;
+    AND created_at = @created_at AND updated_at = @from_updated_at AND decisions = @from_decisions;
 
 -- name: NextLane :one
 -- NextLane returns the lane after a given one that has open events.

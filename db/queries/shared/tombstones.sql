@@ -11,10 +11,10 @@ ORDER BY status_ref LIMIT CAST(@page AS BIGINT);
 -- InsertTombstone takes a scope for good, unless it has a tombstone.
 INSERT INTO tombstones (
     tenant_id, subject_id, tool_name, idempotency_key, status_ref, state,
-    request_sha256, created_at, completed_at, pruned_at, row_digest
+    request_sha256, created_at, completed_at, pruned_at, row_digest, decisions
 ) VALUES (
     @tenant_id, @subject_id, @tool_name, @idempotency_key, @status_ref, @state,
-    @request_sha256, @created_at, @completed_at, @pruned_at, @row_digest
+    @request_sha256, @created_at, @completed_at, @pruned_at, @row_digest, @decisions
 ) ON CONFLICT DO NOTHING;
 
 -- name: ListAges :many
@@ -60,3 +60,27 @@ DELETE FROM operations
 WHERE operations.operation_pk = @operation_pk AND operations.state = @state AND operations.row_digest = @row_digest
     AND operations.state IN ('succeeded', 'failed')
     AND operations.operation_pk < (SELECT MAX(newest.operation_pk) FROM operations AS newest);
+
+-- name: InsertTombstoneResolution :exec
+-- InsertTombstoneResolution keeps what a person has decided about an operation
+-- that is pruned.
+INSERT INTO tombstone_resolutions (status_ref, seq, decision, actor, reason, decided_at, row_digest)
+VALUES (@status_ref, @seq, @decision, @actor, @reason, @decided_at, @row_digest);
+
+-- name: ListTombstoneResolutions :many
+-- ListTombstoneResolutions returns what was decided about the operations that were
+-- pruned, from one public name to another, in order.
+SELECT * FROM tombstone_resolutions WHERE status_ref >= @from_ref AND status_ref <= @to_ref
+ORDER BY status_ref, seq;
+
+-- name: CountTombstones :one
+-- CountTombstones counts the tombstones that there are, beside the number that
+-- there should be.
+SELECT CAST((SELECT COUNT(*) FROM tombstones) AS BIGINT) AS found, CAST(COALESCE((
+    SELECT metadata_value FROM runtime_metadata WHERE metadata_key = 'tombstones'
+), '') AS TEXT) AS counted;
+
+-- name: AddTombstones :execrows
+-- AddTombstones counts tombstones that are inserted in the same transaction.
+UPDATE runtime_metadata SET metadata_value = CAST(CAST(metadata_value AS BIGINT) + CAST(@added AS BIGINT) AS TEXT)
+WHERE metadata_key = 'tombstones';

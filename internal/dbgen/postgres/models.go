@@ -111,6 +111,7 @@ type Outbox struct {
 	RowDigest     []byte
 	NextAttemptAt int64
 	Lane          string
+	Decisions     int64
 }
 
 type PausedTool struct {
@@ -162,4 +163,15 @@ type Tombstone struct {
 	CompletedAt    int64
 	PrunedAt       int64
 	RowDigest      []byte
+	Decisions      int64
+}
+
+type TombstoneResolution struct {
+	StatusRef string
+	Seq       int64
+	Decision  string
+	Actor     string
+	Reason    string
+	DecidedAt int64
+	RowDigest []byte
 }

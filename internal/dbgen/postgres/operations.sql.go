@@ -11,7 +11,7 @@ import (
 )
 
 const getClaimed = `-- name: GetClaimed :one
-SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind, outbox.operation_pk, outbox.event_id, outbox.payload_json, outbox.state, outbox.lease_owner, outbox.lease_until, outbox.attempt_count, outbox.created_at, outbox.updated_at, outbox.row_digest, outbox.next_attempt_at, outbox.lane
+SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind, outbox.operation_pk, outbox.event_id, outbox.payload_json, outbox.state, outbox.lease_owner, outbox.lease_until, outbox.attempt_count, outbox.created_at, outbox.updated_at, outbox.row_digest, outbox.next_attempt_at, outbox.lane, outbox.decisions
 FROM operations JOIN outbox ON outbox.operation_pk = operations.operation_pk
 WHERE operations.operation_pk = CAST($1 AS BIGINT)
 `
@@ -70,6 +70,7 @@ func (q *Queries) GetClaimed(ctx context.Context, operationPk int64) (GetClaimed
 		&i.Outbox.RowDigest,
 		&i.Outbox.NextAttemptAt,
 		&i.Outbox.Lane,
+		&i.Outbox.Decisions,
 	)
 	return i, err
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const getEvent = `-- name: GetEvent :one
-SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane FROM outbox WHERE operation_pk = $1
+SELECT operation_pk, event_id, payload_json, state, lease_owner, lease_until, attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane, decisions FROM outbox WHERE operation_pk = $1
 `
 
 // GetEvent returns an operation's event.
@@ -31,6 +31,7 @@ func (q *Queries) GetEvent(ctx context.Context, operationPk int64) (Outbox, erro
 		&i.RowDigest,
 		&i.NextAttemptAt,
 		&i.Lane,
+		&i.Decisions,
 	)
 	return i, err
 }
@@ -71,10 +72,10 @@ func (q *Queries) InsertAttempt(ctx context.Context, arg InsertAttemptParams) (i
 const insertEvent = `-- name: InsertEvent :exec
 INSERT INTO outbox (
     operation_pk, event_id, payload_json, state, lease_owner, lease_until,
-    attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane
+    attempt_count, created_at, updated_at, row_digest, next_attempt_at, lane, decisions
 ) VALUES (
     $1, $2, $3, $4, $5, $6,
-    $7, $8, $9, $10, $11, $12
+    $7, $8, $9, $10, $11, $12, $13
 )
 `
 
@@ -91,6 +92,7 @@ type InsertEventParams struct {
 	RowDigest     []byte
 	NextAttemptAt int64
 	Lane          string
+	Decisions     int64
 }
 
 // InsertEvent puts an operation's event into the outbox.
@@ -108,6 +110,7 @@ func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error 
 		arg.RowDigest,
 		arg.NextAttemptAt,
 		arg.Lane,
+		arg.Decisions,
 	)
 	return err
 }
@@ -227,12 +230,12 @@ const moveEvent = `-- name: MoveEvent :execrows
 UPDATE outbox
 SET state = $1, lease_owner = $2, lease_until = $3,
     attempt_count = $4, updated_at = $5, row_digest = $6,
-    next_attempt_at = $7
-WHERE operation_pk = $8 AND row_digest = $9 AND state = $10
-    AND attempt_count = $11 AND COALESCE(lease_owner, '') = CAST($12 AS TEXT)
-    AND COALESCE(lease_until, 0) = CAST($13 AS BIGINT) AND next_attempt_at = $14
-    AND event_id = $15 AND payload_json = $16 AND lane = $17
-    AND created_at = $18 AND updated_at = $19
+    next_attempt_at = $7, decisions = $8
+WHERE operation_pk = $9 AND row_digest = $10 AND state = $11
+    AND attempt_count = $12 AND COALESCE(lease_owner, '') = CAST($13 AS TEXT)
+    AND COALESCE(lease_until, 0) = CAST($14 AS BIGINT) AND next_attempt_at = $15
+    AND event_id = $16 AND payload_json = $17 AND lane = $18
+    AND created_at = $19 AND updated_at = $20 AND decisions = $21
 `
 
 type MoveEventParams struct {
@@ -243,6 +246,7 @@ type MoveEventParams struct {
 	UpdatedAt         int64
 	RowDigest         []byte
 	NextAttemptAt     int64
+	Decisions         int64
 	OperationPK       int64
 	FromDigest        []byte
 	FromState         string
@@ -255,6 +259,7 @@ type MoveEventParams struct {
 	Lane              string
 	CreatedAt         int64
 	FromUpdatedAt     int64
+	FromDecisions     int64
 }
 
 // MoveEvent changes an event, if every column is still what the caller has read,
@@ -268,6 +273,7 @@ func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, er
 		arg.UpdatedAt,
 		arg.RowDigest,
 		arg.NextAttemptAt,
+		arg.Decisions,
 		arg.OperationPK,
 		arg.FromDigest,
 		arg.FromState,
@@ -280,6 +286,7 @@ func (q *Queries) MoveEvent(ctx context.Context, arg MoveEventParams) (int64, er
 		arg.Lane,
 		arg.CreatedAt,
 		arg.FromUpdatedAt,
+		arg.FromDecisions,
 	)
 	if err != nil {
 		return 0, err

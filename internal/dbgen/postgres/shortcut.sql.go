@@ -17,42 +17,42 @@ WITH held AS (
     WHERE outbox.operation_pk = $1 AND outbox.row_digest = $2 AND outbox.state = $3
         AND outbox.attempt_count = $4 AND COALESCE(outbox.lease_owner, '') = CAST($5 AS TEXT)
         AND COALESCE(outbox.lease_until, 0) = CAST($6 AS BIGINT)
-        AND outbox.next_attempt_at = $7
-        AND outbox.event_id = $8 AND outbox.payload_json = $9 AND outbox.lane = $10
-        AND outbox.created_at = $11 AND outbox.updated_at = $12
-        AND operations.row_digest = $13 AND operations.state = $14
-        AND operations.updated_at = $15 AND operations.completed_at IS NULL AND operations.reason = $16
-        AND operations.tenant_id = $17 AND operations.subject_id = $18
-        AND operations.tool_name = $19 AND operations.idempotency_key = $20
-        AND operations.request_sha256 = $21 AND operations.arguments_json = $22
-        AND operations.input_schema_revision = $23
-        AND operations.output_schema_revision = $24
-        AND operations.effect_revision = $25 AND operations.handler_revision = $26
-        AND operations.producer_revision = $27 AND operations.policy_revision = $28
-        AND operations.approval_id = $29 AND operations.approver_id = $30
-        AND operations.approval_digest = $31 AND operations.approval_expires_at = $32
-        AND operations.approved_at = $33
-        AND operations.first_operation_id = $34 AND operations.first_call_id = $35
-        AND operations.first_response_id = $36 AND operations.first_provider = $37
-        AND operations.first_api_family = $38
-        AND operations.first_adapter_revision = $39
-        AND operations.status_ref = $40 AND operations.created_at = $41
-        AND operations.effect_kind = $42
-        AND pg_catalog.current_setting('search_path') = CAST($43 AS TEXT)
+        AND outbox.next_attempt_at = $7 AND outbox.decisions = $8
+        AND outbox.event_id = $9 AND outbox.payload_json = $10 AND outbox.lane = $11
+        AND outbox.created_at = $12 AND outbox.updated_at = $13
+        AND operations.row_digest = $14 AND operations.state = $15
+        AND operations.updated_at = $16 AND operations.completed_at IS NULL AND operations.reason = $17
+        AND operations.tenant_id = $18 AND operations.subject_id = $19
+        AND operations.tool_name = $20 AND operations.idempotency_key = $21
+        AND operations.request_sha256 = $22 AND operations.arguments_json = $23
+        AND operations.input_schema_revision = $24
+        AND operations.output_schema_revision = $25
+        AND operations.effect_revision = $26 AND operations.handler_revision = $27
+        AND operations.producer_revision = $28 AND operations.policy_revision = $29
+        AND operations.approval_id = $30 AND operations.approver_id = $31
+        AND operations.approval_digest = $32 AND operations.approval_expires_at = $33
+        AND operations.approved_at = $34
+        AND operations.first_operation_id = $35 AND operations.first_call_id = $36
+        AND operations.first_response_id = $37 AND operations.first_provider = $38
+        AND operations.first_api_family = $39
+        AND operations.first_adapter_revision = $40
+        AND operations.status_ref = $41 AND operations.created_at = $42
+        AND operations.effect_kind = $43
+        AND pg_catalog.current_setting('search_path') = CAST($44 AS TEXT)
     FOR NO KEY UPDATE
 ), moved AS (
     UPDATE outbox
-    SET state = $44, lease_owner = NULL, lease_until = NULL,
-        updated_at = $45, row_digest = $46, next_attempt_at = $47
+    SET state = $45, lease_owner = NULL, lease_until = NULL,
+        updated_at = $46, row_digest = $47, next_attempt_at = $48
     FROM held WHERE outbox.operation_pk = held.operation_pk
 ), tried AS (
     INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
-    SELECT held.operation_pk, $4, $48, $49, $50, $51, $52
+    SELECT held.operation_pk, $4, $49, $50, $51, $52, $53
     FROM held
     ON CONFLICT DO NOTHING
 ), ended AS (
     UPDATE operations
-    SET state = $53, updated_at = $54, completed_at = $55, reason = $56, row_digest = $57
+    SET state = $54, updated_at = $55, completed_at = $56, reason = $57, row_digest = $58
     FROM held WHERE operations.operation_pk = held.operation_pk
 ), observed AS (
     INSERT INTO downstream_receipts (
@@ -61,9 +61,9 @@ WITH held AS (
         observed_at, effect_revision, committed_at, row_digest
     )
     SELECT
-        $17, $18, $19, $20, $21, $58,
-        $59, $60, $61, $62,
-        $63, $25, $64, $65
+        $18, $19, $20, $21, $22, $59,
+        $60, $61, $62, $63,
+        $64, $26, $65, $66
     FROM held
 ), accepted AS (
     INSERT INTO local_receipts (
@@ -71,8 +71,8 @@ WITH held AS (
         producer_revision, resource_revision, observed_at, effect_revision, reconciled_at, row_digest
     )
     SELECT
-        held.operation_pk, $58, $59, $21, $60,
-        $61, $62, $63, $25, $66, $67
+        held.operation_pk, $59, $60, $22, $61,
+        $62, $63, $64, $26, $67, $68
     FROM held
 )
 SELECT held.operation_pk FROM held
@@ -86,6 +86,7 @@ type CommitParams struct {
 	FromLeaseOwner       string
 	FromLeaseUntil       int64
 	FromNextAttemptAt    int64
+	FromDecisions        int64
 	EventID              string
 	PayloadJSON          string
 	Lane                 string
@@ -165,6 +166,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) error {
 		arg.FromLeaseOwner,
 		arg.FromLeaseUntil,
 		arg.FromNextAttemptAt,
+		arg.FromDecisions,
 		arg.EventID,
 		arg.PayloadJSON,
 		arg.Lane,
