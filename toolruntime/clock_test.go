@@ -308,13 +308,13 @@ func (l *looking) Write(ctx context.Context, unit engine.Unit) error {
 // TestSameProcess: a worker does not take from its own process what that is running,
 // although by the worker's clock the lease ran out long ago.
 func TestSameProcess(t *testing.T) {
-	f := newFixture(t, toolruntime.Idempotent)
+	f := newFixture(t, toolruntime.Once)
 	f.must(f.dispatch(toolruntime.AfterIntentCommit))
 	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	f.bank.hold = func() { close(entered); <-leave }
 	go func() { _, err := f.process(); done <- err }()
 	<-entered
-	l := &looking{f.fault.Engine, make(chan struct{})}
+	l := &looking{f.fault.Engine, make(chan struct{}, 1)}
 	other := f.another(l)
 	f.pass(3600)
 	during(t, other, func() {

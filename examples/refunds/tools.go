@@ -69,6 +69,7 @@ func (o *Orders) CreateRefundDraft() toolruntime.Tool[RefundArgs, RefundDraft] {
 		Name:        "create_refund_draft",
 		Description: "Creates a draft of a refund for a paid order. A person sends it later.",
 		Effect:      toolruntime.Idempotent,
+		KeyMemory:   toolruntime.Forever,
 		Revisions: toolresult.Revisions{
 			InputSchema: "refund-draft-input-v1", OutputSchema: "refund-draft-output-v2", Effect: "create-refund-draft-v1",
 			Handler: "refund-draft-handler-v2", Producer: "refunds-mock-v2", Policy: "refund-draft-policy-v1",
