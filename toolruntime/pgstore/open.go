@@ -68,8 +68,9 @@ type Options struct {
 }
 
 // Open opens the ledger in the database that url names. It takes what libpq's
-// URLs take, with several hosts (of which it uses the one that can be written)
-// and TLS by sslmode: use sslmode=verify-full where the network is not yours.
+// URLs take, or the same in words ("host=db.internal dbname=tools"), with several
+// hosts (of which it uses the one that can be written) and TLS by sslmode: use
+// sslmode=verify-full where the network is not yours.
 //
 // What the ledger rests on (the schema, the timeouts, the isolation) is set on every
 // connection and read back; where a pooler or the server takes it away, there is a
@@ -200,12 +201,13 @@ func (o *Options) withDefaults() (Options, error) {
 // configure reads the URL. Its error does not repeat the driver's, which quotes
 // the URL.
 func (e *pgEngine) configure(url string, o Options) error {
-	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
-		return &toolresult.InputError{Field: "database", Rule: "must be a postgres:// URL"}
+	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") && !strings.Contains(url, "=") {
+		// Without any word the server would be whatever the environment names.
+		return &toolresult.InputError{Field: "database", Rule: `must be a postgres:// URL, or words such as "host=db.internal dbname=tools"`}
 	}
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return &toolresult.InputError{Field: "database", Rule: "is a postgres:// URL that cannot be understood"}
+		return &toolresult.InputError{Field: "database", Rule: "is an address that cannot be understood"}
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
