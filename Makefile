@@ -14,8 +14,15 @@ FUZZTIME     ?= 20s
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
+# What takes minutes is in test-long: processes that are killed, races, cancellations,
+# and every column of every row changed.
+LONG = ^(TestCrash|TestPostgresCrashes|TestPostgresFailover|TestRaceGoroutines|TestRaceProcesses|TestCancel|TestAnswerIsDurable|TestTamper)$$
+
+test: ## Run the tests, but for the long ones (under three minutes)
+	$(GO) test -short -skip '$(LONG)' -timeout $(TEST_TIMEOUT) ./...
+
 # Under the race detector without what has no goroutines of its own to race.
-test: ## Run every test, and what runs concurrently under the race detector too
+test-long: ## Run every test, and what runs concurrently under the race detector too (ten minutes)
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
 	$(GO) test -race -short -timeout $(TEST_TIMEOUT) -skip 'TestTamper|TestVectors|TestRaceProcesses' \
 	  ./toolruntime/... ./toolresult ./conformance
@@ -70,4 +77,4 @@ bench-workers: ## Measure claims beside a million ended operations, and work bes
 	$(GO) test -run '^$$' -bench ClaimBatch -benchtime 50x ./toolruntime
 	$(GO) test -run '^$$' -bench Poison -benchtime 3x ./toolruntime
 
-.PHONY: help test check generate generate-check race fuzz torture crash bench bench-scale bench-workers
+.PHONY: help test test-long check generate generate-check race fuzz torture crash bench bench-scale bench-workers
