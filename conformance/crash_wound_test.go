@@ -132,8 +132,10 @@ func (c *crash) must(err error) {
 	}
 }
 
-// readsLate is for how long a read may believe that the files are in their places.
-const readsLate = 20 * time.Millisecond
+const (
+	readsLate   = 20 * time.Millisecond  // how long a read may believe that the files are in their places
+	longestAway = 300 * time.Millisecond // about how long they are not
+)
 
 // wound inflicts a wound on the ledger's files while the processes work on them, and
 // heals it. Nothing is started in between: what it would find, or make, is another
@@ -149,8 +151,10 @@ func (c *crash) wound(all []*process) {
 	heal := w.inflict(c)
 	begun := time.Now()
 	c.refused()
-	timer := time.NewTimer(time.Duration(c.random.Int64N(int64(300*time.Millisecond))) + 2*readsLate)
-	<-timer.C
+	if c.random.IntN(2) == 0 { // otherwise who notices does so when all is back
+		timer := time.NewTimer(2*readsLate + time.Duration(c.random.Int64N(int64(longestAway))))
+		<-timer.C
+	}
 	if c.random.IntN(2) == 0 {
 		c.kill(pick(c.random, all))
 	}
