@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -38,6 +37,7 @@ type service struct {
 	Frozen          int64  // the time of a clock that stands still, or 0
 	Own             bool   // by the ledger's own clock
 	HostAhead       int64  // how wrong the host's clock is, in seconds
+	Versions        string // of the tools that it knows, the current one first
 	File, Listen    string // of a payment server, and File of a submitter
 	Switches        payments.Switches
 	Seed            uint64
@@ -94,10 +94,12 @@ func (p *part) now() time.Time {
 	return time.Now().Add(time.Duration(p.Offset) * time.Second)
 }
 
+func (p *part) engine() engine { return engineNamed(p.t.(*testing.T), p.Engine) }
+
 // open opens the ledger with a runtime of the given tools.
 func (p *part) open(log *slog.Logger, tools ...toolruntime.Registration) (*toolruntime.Runtime, func() error, error) {
 	hostclock.Set(time.Duration(p.HostAhead) * time.Second)
-	store, err := engineNamed(p.t.(*testing.T), p.Engine).open(context.Background(), p.Address)
+	store, err := p.engine().open(context.Background(), p.Address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,68 +116,6 @@ func (p *part) open(log *slog.Logger, tools ...toolruntime.Registration) (*toolr
 
 func anybody(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil }
 
-// payKinds are the payments tools by name, one of each effect kind.
-var payKinds = map[string]toolruntime.EffectKind{
-	"pay_idempotent": toolruntime.Idempotent,
-	"pay_queryable":  toolruntime.Queryable,
-	"pay_once":       toolruntime.Once,
-}
-
-var payNames = []string{"pay_idempotent", "pay_queryable", "pay_once"}
-
-// payTools pay at the bank; the tool of the kind once does so at the careless
-// one, which does not look at keys and so counts how often it was run.
-func payTools(bank, careless string) []toolruntime.Registration {
-	var tools []toolruntime.Registration
-	for _, name := range payNames {
-		base := bank
-		if payKinds[name] == toolruntime.Once {
-			base = careless
-		}
-		tool := payments.Tool(base, nil, payKinds[name])
-		tool.Name = name
-		tools = append(tools, tool)
-	}
-	return tools
-}
-
-// bookName is the transactional tool of the crashes.
-const bookName = "pay_transactional"
-
-var crashNames = append(slices.Clone(payNames), bookName)
-
-// crashTools are those of payTools, and one that books the payment into a table
-// beside the ledger, after which trouble happens as the test says.
-func crashTools(e engine, bank, careless string, trouble func() error) []toolruntime.Registration {
-	return append(payTools(bank, careless), bookTool(e, bookName, trouble))
-}
-
-func (p *part) tools() []toolruntime.Registration {
-	return crashTools(engineNamed(p.t.(*testing.T), p.Engine), p.Bank, p.Careless, func() error {
-		// The time in which the transaction may be cut short.
-		timer := time.NewTimer(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
-		<-timer.C
-		switch rand.IntN(20) {
-		case 0:
-			return toolruntime.RetryLater(0, errLost)
-		case 1:
-			return errLost
-		case 2:
-			panic("it has booked, and panics")
-		case 3:
-			if rand.IntN(4) == 0 {
-				return toolruntime.GiveUp(errLost)
-			}
-		}
-		return nil
-	})
-}
-
-// payCall is a payment that follows from its key.
-func payCall(tool, key string) toolresult.Call {
-	return callOf(tool, key, fmt.Sprintf(`{"account":"ACC-%.40s","amount_cents":%d,"currency":"EUR"}`, key, 100+len(key)))
-}
-
 func (p *part) serve(ctx context.Context) error {
 	return payments.ListenAndServe(ctx, p.File, p.Listen, p.Switches, os.Stdout)
 }
@@ -185,7 +125,8 @@ func (p *part) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = rt.Work(ctx, &toolruntime.WorkOptions{WorkerID: p.Name, Concurrency: 4, Lease: time.Second, Poll: 50 * time.Millisecond})
+	p.say(opened)
+	err = rt.Work(ctx, &toolruntime.WorkOptions{WorkerID: p.Name + " " + p.Versions, Concurrency: 4, Lease: time.Second, Poll: 50 * time.Millisecond})
 	return errors.Join(err, closeStore())
 }
 
@@ -194,7 +135,7 @@ func (p *part) work(ctx context.Context) error {
 const burst = 16
 
 // submit accepts payments, one after the other or many at once, and writes what was
-// acknowledged to its file: a line per key. It goes on where the file ends, so a
+// acknowledged to its file: a line per key, with when it asked and when it heard. It goes on where the file ends, so a
 // call whose acknowledgement was lost is sent again. Some calls are carried out at
 // once, as a service does whose caller waits, and now and then it asks what became
 // of an earlier one.
@@ -211,6 +152,7 @@ func (p *part) submit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.say(opened)
 	random := rand.New(rand.NewPCG(p.Seed, uint64(len(acknowledged))))
 	pause := time.NewTimer(0)
 	for i := countLines(acknowledged); ; {
@@ -228,7 +170,7 @@ func (p *part) submit(ctx context.Context) error {
 		case ctx.Err() != nil:
 			continue
 		case err != nil:
-			return err
+			return errors.Join(err, file.Close(), closeStore())
 		}
 		if _, err := file.WriteString(lines); err != nil {
 			return err
@@ -240,14 +182,19 @@ func (p *part) submit(ctx context.Context) error {
 
 // submitMany accepts the payments of n keys from first on, all at once.
 func (p *part) submitMany(ctx context.Context, rt *toolruntime.Runtime, first, n int) (lines string, err error) {
-	refs, errs := make([]string, n), make([]error, n)
+	heard, errs := make([]acknowledgement, n), make([]error, n)
 	var all sync.WaitGroup
 	for k := range n {
-		all.Go(func() { refs[k], errs[k] = p.submitOne(ctx, rt, first, first+k) })
+		all.Go(func() {
+			a := acknowledgement{key: p.key(first + k), begun: time.Now().UnixNano()}
+			a.ref, errs[k] = p.submitOne(ctx, rt, first, first+k)
+			a.ended = time.Now().UnixNano()
+			heard[k] = a
+		})
 	}
 	all.Wait()
-	for k, ref := range refs {
-		lines += p.key(first+k) + " " + ref + "\n"
+	for _, a := range heard {
+		lines += a.String()
 	}
 	return lines, errors.Join(errs...)
 }
@@ -261,6 +208,11 @@ func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, known, i 
 	b, err := rt.Bind(user("user-1"), call)
 	if err != nil {
 		return "", err
+	}
+	if random.IntN(8) == 0 {
+		if err := p.submitLate(ctx, rt, i); err != nil {
+			return "", err
+		}
 	}
 	approved := approvals(p.t, b, "valid", p.now().Unix())
 	var pkg *toolresult.Package
@@ -286,6 +238,23 @@ func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, known, i 
 		}
 	}
 	return b.StatusRef(), nil
+}
+
+// lateKey begins the keys whose approvals have expired.
+const lateKey = "late-"
+
+// submitLate submits a payment with an approval that has expired a second ago.
+func (p *part) submitLate(ctx context.Context, rt *toolruntime.Runtime, i int) error {
+	call := payCall(crashNames[i%len(crashNames)], lateKey+p.key(i))
+	b, err := rt.Bind(user("user-1"), call)
+	if err != nil {
+		return err
+	}
+	pkg, err := rt.Submit(ctx, user("user-1"), call, approvals(p.t, b, "expired", p.now().Unix())...)
+	if err == nil && pkg.Code() != toolresult.ApprovalInvalid {
+		err = fmt.Errorf("%s, whose approval has expired: %s", call.IdempotencyKey, pkg.Code())
+	}
+	return err
 }
 
 // ask asks what became of an earlier payment.

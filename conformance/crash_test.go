@@ -19,7 +19,10 @@ const (
 	crashKills  = 100 // in all, unless TOOLRUNTIME_CRASH_KILLS says otherwise
 	shortKills  = 25
 	killEvery   = 100 * time.Millisecond // at most; half of it on average
-	backlogTime = 600                    // seconds: longer than any backoff and lease
+	woundEvery  = 8                      // kills, on average, between two wounds of the ledger's files
+	backlogTime = 7200                   // seconds: longer than any backoff and lease, and than hosts are wrong
+	hostsWrong  = 600                    // seconds: by how much at most a host's clock is wrong, either way
+	submitters  = 2
 )
 
 // crashFaults is what the payment servers do wrong while processes are killed.
@@ -38,7 +41,10 @@ func crashFaults(seed uint64, dedup string) payments.Switches {
 
 // TestCrash kills payment servers, workers and those who submit at random
 // instants, again and again, and checks between the rounds that nothing was paid
-// or booked twice, nothing that was acknowledged was lost, and everything ends.
+// or booked twice, nothing that was acknowledged was lost, and everything ends. The
+// workers and the submitters are of two versions, so that each worker knows only some
+// of the work. On SQLite the ledger's files are moved, replaced or removed meanwhile,
+// and come back; on PostgreSQL each process is on a host whose clock is wrong.
 func TestCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TOOLRUNTIME_SEED"); s != "" {
@@ -70,14 +76,20 @@ type crash struct {
 	folder string
 	bank   [2]string // the addresses of the bank and of the careless one
 
+	begun         int64 // by the clock of the ledger
 	offset        int64 // of the clocks, in seconds
 	kills, rounds int
 	killed        map[string]int // kills by role
+	wounds        map[string]int // of the ledger's files, by name
+	noticed       int            // processes that have ended because of a wound
+	ahead         [2]int64       // how wrong clocks of hosts were, at most
+	deployed      map[string]int // workers that were started, by their versions
 	found         *ledgerState   // at the last check
 }
 
 func newCrash(t *testing.T, e engine, seed uint64) *crash {
-	c := &crash{test: t, random: rand.New(rand.NewPCG(seed, 0)), seed: seed, folder: t.TempDir(), killed: map[string]int{}}
+	c := &crash{test: t, random: rand.New(rand.NewPCG(seed, 0)), seed: seed, folder: t.TempDir(), begun: time.Now().Unix(),
+		killed: map[string]int{}, wounds: map[string]int{}, deployed: map[string]int{}}
 	for i := range c.bank {
 		c.bank[i] = freePort(t, c.random)
 	}
@@ -90,12 +102,11 @@ func newCrash(t *testing.T, e engine, seed uint64) *crash {
 }
 
 func (c *crash) options(e engine) []deskOption {
-	return []deskOption{withAuthorizer(anybody), withTools(crashTools(e, "http://"+c.bank[0], "http://"+c.bank[1], nil)...)}
+	return []deskOption{withAuthorizer(anybody), withTools(crashTools(e, "v2+v1", "http://"+c.bank[0], "http://"+c.bank[1], nil)...)}
 }
 
 func (c *crash) process(s service, weight int) *process {
 	s.Bank, s.Careless, s.Offset = "http://"+c.bank[0], "http://"+c.bank[1], c.offset
-	s.Seed = c.random.Uint64()
 	p := c.newProcess(c.test, s)
 	p.weight = weight
 	return p
@@ -125,48 +136,78 @@ func (c *crash) workers(n int) []*process {
 	return all
 }
 
-func (c *crash) submitters(n int) []*process {
+func (c *crash) submitters() []*process {
 	var all []*process
-	for i := range n {
-		name := fmt.Sprintf("s%d", i)
-		all = append(all, c.process(service{Role: "submitter", Name: name, File: filepath.Join(c.folder, name)}, 2))
+	for i := range submitters {
+		all = append(all, c.process(service{Role: "submitter", Name: fmt.Sprintf("s%d", i), File: c.submitted(i)}, 2))
 	}
 	return all
 }
+
+// submitted is the file of a submitter.
+func (c *crash) submitted(i int) string { return filepath.Join(c.folder, fmt.Sprintf("s%d", i)) }
+
+// start starts a process, each time with other versions, and on a host with another
+// clock where the ledger has one of its own.
+func (c *crash) start(p *process) {
+	p.Seed, p.Switches.Seed = c.random.Uint64(), c.random.Uint64()
+	switch p.Role {
+	case "worker":
+		p.Versions = workerVersions[c.random.IntN(len(workerVersions))]
+		c.deployed[p.Versions]++
+	case "submitter":
+		p.Versions = submitterVersions[c.random.IntN(len(submitterVersions))]
+	}
+	if p.Role != "server" && c.ownClock() {
+		p.Own, p.HostAhead = true, c.random.Int64N(2*hostsWrong+1)-hostsWrong
+		c.ahead = [2]int64{min(c.ahead[0], p.HostAhead), max(c.ahead[1], p.HostAhead)}
+	}
+	p.start(false)
+}
+
+// ownClock reports whether the ledger has a clock of its own.
+func (c *crash) ownClock() bool { return c.engine.name == "postgres" }
 
 // round kills so many processes, and checks the ledger afterwards. The last
 // kills take whatever runs, all at once.
 func (c *crash) round(kills int) {
 	c.rounds++
-	all := slices.Concat(c.servers(true), c.workers(3), c.submitters(2))
+	c.keepOlder()
+	all := slices.Concat(c.servers(true), c.workers(3), c.submitters())
 	for _, p := range all {
-		p.start(false)
+		c.start(p)
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for range max(0, kills-len(all)) {
+	for end := c.kills + kills - len(all); c.kills < end; {
 		timer.Reset(time.Duration(c.random.Int64N(int64(killEvery))))
 		<-timer.C
+		c.revive(all)
+		if !c.ownClock() && c.random.IntN(woundEvery) == 0 {
+			c.wound(all)
+			continue
+		}
 		p := pick(c.random, all)
-		c.count(p)
-		p.kill()
-		p.Seed, p.Switches.Seed = c.random.Uint64(), c.random.Uint64()
-		p.start(false)
+		c.kill(p)
+		c.start(p)
 	}
 	timer.Reset(time.Duration(c.random.Int64N(int64(2 * killEvery))))
 	<-timer.C
 	for _, p := range all {
-		p.signal(9)
+		p.cmd.Process.Kill() // all at once; what it has done is seen below
 	}
 	for _, p := range all {
-		c.count(p)
-		p.wait()
-		p.cmd = nil
+		c.kill(p)
 	}
 	c.drain()
 }
 
-func (c *crash) count(p *process) {
+// kill kills a process, unless it has ended already because of a wound.
+func (c *crash) kill(p *process) {
+	if p.kill() {
+		c.noticed++
+		return
+	}
 	c.kills++
 	c.killed[p.Role]++
 }
@@ -191,7 +232,8 @@ func (c *crash) drain() {
 	for open, tries := int64(1), 0; open > 0; tries++ {
 		c.offset += backlogTime
 		running := slices.Concat(c.servers(false), c.workers(2))
-		for _, p := range running {
+		for i, p := range running {
+			p.Versions = workerVersions[i%2] // one of each alone
 			p.start(false)
 		}
 		c.reopen(c.options(c.engine)...)
@@ -208,6 +250,9 @@ func (c *crash) drain() {
 		if tries == 10 && open > 0 {
 			c.test.Fatalf("%d operations do not end", open)
 		}
+	}
+	if c.ownClock() {
+		c.offset = 0 // no process is told the time before the next drain
 	}
 }
 

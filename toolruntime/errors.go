@@ -35,7 +35,8 @@ var (
 	ErrCannotOpen = engine.ErrCannotOpen
 	// ErrDetached: the ledger's file, its -wal or its -shm was removed, moved or
 	// replaced under the open store. The store acknowledges nothing any more: see what
-	// is at the path, close the store and open it again.
+	// is at the path, close the store and open it again. Or a -wal lies there alone, and
+	// nothing is opened until the ledger's file is back.
 	ErrDetached = engine.ErrDetached
 	// ErrUnavailable: the server cannot be reached; it may be restarting.
 	ErrUnavailable = engine.ErrUnavailable

@@ -3,6 +3,7 @@ package toolruntime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"runtime/debug"
@@ -50,7 +51,9 @@ type worker struct {
 // that, see [ErrNotRecorded]. It takes turns between tools and tenants, renews
 // the leases of what it runs, retries what did nothing with exponential backoff,
 // asks about lost attempts before it repeats one, and puts in review what it may
-// not repeat or has tried for too long.
+// not repeat or has tried for too long. A store that will never claim again, because
+// the ledger's files are not in their places, ends it in the same way with an error
+// that matches [ErrDetached].
 //
 // A handler whose lease is lost has its context ended, and nothing that it says
 // afterwards is recorded. Any number of workers, in any number of processes, may
@@ -68,6 +71,8 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		met: map[string]bool{}, told: map[int64]bool{}}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	// The drain begins when ctx ends, whatever the loop is waiting for then.
 	var drain *time.Timer
 	ending := make(chan struct{})
@@ -76,28 +81,33 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		close(ending)
 	})()
 	var handlers sync.WaitGroup
-	w.loop(ctx, func(c claim) {
+	err = w.loop(ctx, func(c claim) {
 		w.begin(c)
 		handlers.Go(func() {
 			defer w.done(c)
 			w.handle(running, c)
 		})
 	})
+	end()
 	<-ending
 	defer drain.Stop()
 	handlers.Wait()
-	return nil
+	return err
 }
 
-// loop starts due operations as long as there are slots for them.
-func (w *worker) loop(ctx context.Context, start func(claim)) {
+// loop starts due operations as long as there are slots for them, and until nothing
+// can be claimed any more.
+func (w *worker) loop(ctx context.Context, start func(claim)) error {
 	idle, blocked := time.Duration(0), 0
 	for cursor := ""; ctx.Err() == nil; {
 		free := w.free(ctx)
 		if free == 0 {
-			return
+			return nil
 		}
 		claims, last, due, err := w.claim(ctx, cursor, free)
+		if errors.Is(err, ErrDetached) {
+			return fmt.Errorf("toolruntime: work: %w", err)
+		}
 		if err != nil && ctx.Err() == nil {
 			w.rt.failedSweeps.Add(1)
 			w.rt.log.WarnContext(ctx, "work: cannot claim", "worker", w.WorkerID, "error", err)
@@ -126,6 +136,7 @@ func (w *worker) loop(ctx context.Context, start func(claim)) {
 		idle = min(max(2*idle, w.Poll/16), w.Poll)
 		w.wait(ctx, idle/2+rand.N(idle/2+1))
 	}
+	return nil
 }
 
 // maxLanePages is how many pages of lanes that cannot go on are looked at before

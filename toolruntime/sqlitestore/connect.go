@@ -34,15 +34,17 @@ type connector struct {
 func (c *connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
 func (c *connector) Driver() driver.Driver                        { return &c.driver }
 
+// What is made of a file that is not there is another ledger, and SQLite removes the
+// log that the one had. So these connectors make none.
 func writerConnector(path string, wait time.Duration) *connector {
-	return newConnector(path, wait, url.Values{"_journal_mode": {"WAL"}, "_cache_size": {"-65536"}})
+	return newConnector(path, wait, url.Values{"mode": {"rw"}, "_journal_mode": {"WAL"}, "_cache_size": {"-65536"}})
 }
 
 // readerConnector is for connections that belong to one goroutine at a time, so they
 // need no mutex. The writer's is lent to the statements of a host, which may leave
 // something open.
 func readerConnector(path string, wait time.Duration) *connector {
-	return newConnector(path, wait, url.Values{"_query_only": {"on"}, "_cache_size": {"-16384"}, "_mutex": {"no"}})
+	return newConnector(path, wait, url.Values{"mode": {"rw"}, "_query_only": {"on"}, "_cache_size": {"-16384"}, "_mutex": {"no"}})
 }
 
 // readOnlyConnector takes the file as it is.

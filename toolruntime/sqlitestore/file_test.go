@@ -1,14 +1,17 @@
 package sqlitestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -249,4 +252,61 @@ func TestLinkMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.wantDetached("dispatch")
+}
+
+// TestLogAlone: where a log lies without its database nothing is made, which would
+// remove it; when the database is back, all is there. Nor is anything made by a store
+// whose database goes while it connects.
+func TestLogAlone(t *testing.T) {
+	ctx := context.Background()
+	k := newKeeper(t, t.TempDir())
+	k.must("before")
+	if err := os.Rename(k.path, k.path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(k.path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func() error{
+		"Open":    func() error { _, err := Open(ctx, k.path, nil); return err },
+		"read":    func() error { _, err := Open(ctx, k.path, &Options{ReadOnly: true}); return err },
+		"Migrate": func() error { _, err := Migrate(ctx, k.path, nil); return err },
+	} {
+		if err := do(); !errors.Is(err, toolruntime.ErrDetached) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, c := range map[string]*connector{"writer": writerConnector(k.path, DefaultBusyTimeout), "reader": readerConnector(k.path, DefaultBusyTimeout)} {
+		if conn, err := c.Connect(ctx); err == nil {
+			t.Errorf("a %s is connected: %v", what, conn.Close())
+		}
+	}
+	if _, err := os.Lstat(k.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a ledger was made: %v", err)
+	}
+	if got, err := os.ReadFile(k.path + "-wal"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the log has changed: %d bytes of %d, %v", len(got), len(want), err)
+	}
+	if err := os.Rename(k.path+".old", k.path); err != nil {
+		t.Fatal(err)
+	}
+	if pkg, err := k.dispatch(k.rt, "before"); err != nil || pkg.Delivery() != toolresult.LocalReplay {
+		t.Errorf("%v, %v, want a replay", pkg, err)
+	}
+	k.wantAudit(k.rt)
+}
+
+// TestDetachedWorker: a worker ends when it can never claim again, and says why.
+func TestDetachedWorker(t *testing.T) {
+	k := newKeeper(t, t.TempDir())
+	k.must("before")
+	ended := make(chan error, 1)
+	go func() { ended <- k.rt.Work(t.Context(), &toolruntime.WorkOptions{Poll: time.Millisecond}) }()
+	if err := os.Rename(k.path, k.path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, toolruntime.ErrDetached) {
+		t.Error(err)
+	}
 }

@@ -107,6 +107,8 @@ func prepare(ctx context.Context, path string, wait time.Duration, allowed bool)
 func peek(ctx context.Context, path string, wait time.Duration, ms []migration.Migration) (schemaState, error) {
 	info, err := os.Stat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && logAlone(path):
+		return schemaState{}, errDetached()
 	case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular() && info.Size() == 0:
 		return schemaState{name: "new"}, nil
 	case err == nil && !info.Mode().IsRegular():
@@ -126,6 +128,18 @@ func peek(ctx context.Context, path string, wait time.Duration, ms []migration.M
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }()
 	return examine(ctx, conn, ms)
+}
+
+// logAlone reports whether there is a log without its database, which somebody has
+// taken away: to SQLite it belongs to nothing, and making a ledger in that place would
+// remove what was acknowledged. Who makes a ledger makes the database first.
+func logAlone(path string) bool {
+	log, err := os.Lstat(path + "-wal")
+	if err != nil || log.Size() == 0 {
+		return false
+	}
+	_, err = os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func examine(ctx context.Context, conn *sql.Conn, ms []migration.Migration) (schemaState, error) {

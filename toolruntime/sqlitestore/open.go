@@ -55,10 +55,13 @@ type Options struct {
 //
 // The file, its -wal and its -shm stay in their places while the store is open. Where
 // one was removed, moved or replaced, the store acknowledges nothing any more: every
-// call fails with an error that matches toolruntime.ErrDetached. Close it, see what is
-// at the path, and open it again, in a new process if that is refused. A write finds that out before it is acknowledged, a read within
-// 10 ms. No other code of the process may open or close these files past SQLite: on
-// POSIX systems that takes away the locks that keep other programs from removing the
+// call fails with an error that matches toolruntime.ErrDetached. A write finds that out
+// before it is acknowledged, a read within 10 ms. Close the store, see what is at the
+// path, and open it again, in a new process if that is refused. Open itself refuses so
+// where there is a -wal alone, which has what was acknowledged last.
+//
+// No other code of the process may open or close these files past SQLite: on POSIX
+// systems that takes away the locks that keep other programs from removing the
 // write-ahead log.
 func Open(ctx context.Context, path string, opts *Options) (*toolruntime.Store, error) {
 	e, err := openEngine(ctx, path, opts)
