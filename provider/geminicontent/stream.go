@@ -14,6 +14,7 @@ import (
 func Stream(r io.Reader) ([]byte, error) {
 	var id json.RawMessage
 	parts := []any{}
+	var finish wire.Node
 	for event, err := range wire.Events(r) {
 		if err != nil {
 			return nil, err
@@ -40,14 +41,23 @@ func Stream(r io.Reader) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
+			if len(more) > 0 && !finish.Missing() {
+				return nil, event.At.Refuse("comes after the finish reason")
+			}
 			for _, part := range more {
 				parts = append(parts, part.Raw())
 			}
 		}
-		if finish := candidate.Get("finishReason"); !finish.Missing() {
-			return wire.JSON(map[string]any{"responseId": id, "candidates": []any{map[string]any{
-				"content": map[string]any{"role": "model", "parts": parts}, "finishReason": finish.Raw}}})
+		if last := candidate.Get("finishReason"); !last.Missing() {
+			if !finish.Missing() && string(finish.Raw) != string(last.Raw) {
+				return nil, last.Refuse("is another than before")
+			}
+			finish = last
 		}
 	}
-	return nil, wire.ErrCut()
+	if finish.Missing() {
+		return nil, wire.ErrCut()
+	}
+	return wire.JSON(map[string]any{"responseId": id, "candidates": []any{map[string]any{
+		"content": map[string]any{"role": "model", "parts": parts}, "finishReason": finish.Raw}}})
 }
