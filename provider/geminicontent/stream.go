@@ -9,8 +9,8 @@ import (
 
 // Stream reads the chunks of streamGenerateContent with alt=sse and returns the
 // response, as [Calls] takes it, with every part as it came. Only one whose stream
-// has said a finishReason is returned; errors are a [*ResponseError], or come from
-// r. A stream has at most 64 MiB.
+// has said a finishReason is returned, and r is read to its end; errors are a
+// [*ResponseError], or come from r. A stream has at most 64 MiB.
 func Stream(r io.Reader) ([]byte, error) {
 	var id json.RawMessage
 	parts := []any{}
