@@ -121,6 +121,12 @@ func TestMistyped(t *testing.T) {
 		"an attempt":      loose("attempts", "ended_at"),
 		"an event":        loose("outbox", "next_attempt_at"),
 		"a call":          loose("call_bindings", "created_at"),
+		"a scope": {
+			"sqlite": `PRAGMA foreign_keys = OFF; CREATE TABLE loose AS SELECT * FROM downstream_receipts; DROP TABLE downstream_receipts;
+				ALTER TABLE loose RENAME TO downstream_receipts; UPDATE downstream_receipts SET tenant_id = CAST('secret value' AS BLOB)`,
+			"postgres": `ALTER TABLE downstream_receipts DROP CONSTRAINT IF EXISTS downstream_receipts_tenant_id;
+				ALTER TABLE downstream_receipts ALTER COLUMN tenant_id TYPE bytea USING 'secret value'`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEachEngine(t, func(t *testing.T, e engine) { testMistyped(t, e, damage[e.name]) })

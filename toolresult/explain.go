@@ -139,10 +139,12 @@ func segments(path string) []string {
 
 // rule says what the keyword wants at a place.
 func (s *shape) rule(arguments any, at []string, keyword string) string {
-	node := s.at(at)
+	nodes := s.at(at)
 	switch keyword {
 	case "type":
-		return s.typeRule(arguments, at, node)
+		return s.typeRule(arguments, at, said(nodes, "type"))
+	case "anyOf", "oneOf":
+		return s.choiceRule(arguments, at, keyword, said(nodes, keyword))
 	case "required", "dependentRequired", "dependencies":
 		return "is missing"
 	case "enum", "const":
@@ -156,11 +158,24 @@ func (s *shape) rule(arguments any, at []string, keyword string) string {
 		return "must not hold an entry twice"
 	}
 	if form, ok := limitRules[keyword]; ok {
-		if n, ok := node[keyword].(json.Number); ok && len(n) <= 24 {
+		if n, ok := said(nodes, keyword).(json.Number); ok && len(n) <= 24 {
 			return fmt.Sprintf(form, n)
 		}
 	}
 	return "breaks the schema: " + keyword
+}
+
+// said is the value of a keyword, if the schemas that apply at a place say one.
+func said(nodes []map[string]any, keyword string) (value any) {
+	for _, node := range nodes {
+		switch v, ok := node[keyword]; {
+		case ok && value == nil:
+			value = v
+		case ok && !equalJSON(v, value):
+			return nil
+		}
+	}
+	return value
 }
 
 var limitRules = map[string]string{
@@ -177,9 +192,9 @@ var limitRules = map[string]string{
 	"multipleOf":       "must be a multiple of %s",
 }
 
-func (s *shape) typeRule(arguments any, at []string, node map[string]any) string {
+func (s *shape) typeRule(arguments any, at []string, types any) string {
 	got := valueAt(arguments, at)
-	want, integer := wanted(node["type"])
+	want, integer := wanted(types)
 	_, float := got.(float64)
 	switch {
 	case want == "":
@@ -192,17 +207,55 @@ func (s *shape) typeRule(arguments any, at []string, node map[string]any) string
 	return "must be " + want + ", not " + kindOf(got)
 }
 
+// choiceRule says which types there are to choose from, where none of them is that
+// of the value.
+func (s *shape) choiceRule(arguments any, at []string, keyword string, branches any) string {
+	list, _ := branches.([]any)
+	var types []any
+	for _, branch := range list {
+		node, _ := branch.(map[string]any)
+		switch t := said(s.applied(nil, node), "type").(type) {
+		case string:
+			types = append(types, t)
+		case []any:
+			types = append(types, t...)
+		default:
+			types, list = nil, nil
+		}
+	}
+	if len(types) > 0 && !slices.ContainsFunc(types, func(t any) bool { return hasType(valueAt(arguments, at), t) }) {
+		return s.typeRule(arguments, at, types)
+	}
+	if keyword == "oneOf" {
+		return "must fit one of the schema's alternatives, and no other"
+	}
+	return "must fit one of the schema's alternatives"
+}
+
+// hasType reports whether a value is of a type. An integer is not written 1.0.
+func hasType(v, name any) bool {
+	if _, float := v.(float64); float {
+		return name == "number"
+	}
+	word, _ := name.(string)
+	return typeWords[word] == kindOf(v) || kindOf(v) == aNumber && (word == "integer" || word == "number")
+}
+
 // required reports whether the field at a place may not be left out.
 func (s *shape) required(at []string) bool {
 	if len(at) == 0 {
 		return true
 	}
-	list, _ := s.at(at[:len(at)-1])["required"].([]any)
-	return slices.Contains(list, any(at[len(at)-1]))
+	return slices.ContainsFunc(s.at(at[:len(at)-1]), func(node map[string]any) bool {
+		list, _ := node["required"].([]any)
+		return slices.Contains(list, any(at[len(at)-1]))
+	})
 }
 
+const aNumber = "a number"
+
 var typeWords = map[string]string{"object": "an object", "array": "a list", "string": "a string",
-	"integer": "an integer", "number": "a number", "boolean": "true or false", "null": "null"}
+	"integer": "an integer", "number": aNumber, "boolean": "true or false", "null": "null"}
 
 func wanted(v any) (words string, integer bool) {
 	list, ok := v.([]any)
@@ -233,7 +286,7 @@ func kindOf(v any) string {
 	case map[string]any:
 		return "an object"
 	}
-	return "a number"
+	return aNumber
 }
 
 func valueAt(v any, at []string) any {
@@ -254,17 +307,21 @@ func valueAt(v any, at []string) any {
 	return v
 }
 
-// at is the subschema of a place, as far as properties, items and $ref
-// lead there. What it does not find is said by keyword alone.
-func (s *shape) at(at []string) map[string]any {
-	node := s.resolve(s.root)
+// at are the subschemas of a place, as far as properties, items, $ref and allOf
+// lead there. What they do not say is said by keyword alone.
+func (s *shape) at(at []string) []map[string]any {
+	nodes := s.applied(nil, s.root)
 	for _, segment := range at {
-		node = s.resolve(s.step(node, segment))
+		var next []map[string]any
+		for _, node := range nodes {
+			next = s.applied(next, step(node, segment))
+		}
+		nodes = next
 	}
-	return node
+	return nodes
 }
 
-func (s *shape) step(node map[string]any, segment string) map[string]any {
+func step(node map[string]any, segment string) map[string]any {
 	properties, _ := node["properties"].(map[string]any)
 	if next, ok := properties[segment].(map[string]any); ok {
 		return next
@@ -282,22 +339,33 @@ func (s *shape) step(node map[string]any, segment string) map[string]any {
 	return nil
 }
 
-// maxReferences bounds a chain of $ref, which a schema could close to a ring.
-const maxReferences = 16
+// maxApplied bounds the schemas of one place: by $ref they could close to a ring.
+const maxApplied = 32
 
-func (s *shape) resolve(node map[string]any) map[string]any {
-	for range maxReferences {
-		ref, ok := node["$ref"].(string)
-		if !ok || !strings.HasPrefix(ref, "#") {
-			return node
-		}
-		var v any = s.root
-		for _, token := range strings.Split(strings.TrimPrefix(ref[1:], "/"), "/") {
-			if token != "" {
-				v = valueAt(v, []string{strings.NewReplacer("~1", "/", "~0", "~").Replace(token)})
-			}
-		}
-		node, _ = v.(map[string]any)
+// applied adds a schema to those of a place, and what applies with it.
+func (s *shape) applied(nodes []map[string]any, node map[string]any) []map[string]any {
+	if node == nil || len(nodes) == maxApplied {
+		return nodes
 	}
+	nodes = append(nodes, node)
+	if ref, ok := node["$ref"].(string); ok && strings.HasPrefix(ref, "#") {
+		nodes = s.applied(nodes, s.referenced(ref))
+	}
+	all, _ := node["allOf"].([]any)
+	for _, x := range all {
+		next, _ := x.(map[string]any)
+		nodes = s.applied(nodes, next)
+	}
+	return nodes
+}
+
+func (s *shape) referenced(ref string) map[string]any {
+	var v any = s.root
+	for _, token := range strings.Split(strings.TrimPrefix(ref[1:], "/"), "/") {
+		if token != "" {
+			v = valueAt(v, []string{strings.NewReplacer("~1", "/", "~0", "~").Replace(token)})
+		}
+	}
+	node, _ := v.(map[string]any)
 	return node
 }

@@ -144,6 +144,42 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
+// TestCallbackEndsCaller: a callback that ends the goroutine of its caller, when the
+// operation is claimed and the handler has not run, leaves no doubt about that.
+func TestCallbackEndsCaller(t *testing.T) {
+	for name, last := range map[string]int{"resolver": 3, "authorizer": 3, "approvers": 2, "rule": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			ctx, c, asked := context.Background(), shopCall("pay", "k"), 0
+			options := &toolruntime.DispatchOptions{Approvals: h.approved(t, c)}
+			b, err := h.Bind(payer, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.behave.Store(name, func(context.Context) {
+				if asked++; asked == last {
+					runtime.Goexit()
+				}
+			})
+			var caller sync.WaitGroup
+			caller.Go(func() {
+				pkg, err := h.Dispatch(ctx, payer, c, options)
+				t.Errorf("it has returned: %v, %v", pkg, err)
+			})
+			caller.Wait()
+			h.behave.Clear()
+			h.now += 60
+			if outcome, err := h.Process(ctx, b.StatusRef(), "worker", nil); outcome != toolruntime.Succeeded || err != nil {
+				t.Errorf("afterwards: %v, %v", outcome, err)
+			}
+			if diff := cmp.Diff([]string{"denied", "succeeded"}, endingsOf(t, h.Runtime, b.StatusRef())); diff != "" || h.ran != 1 {
+				t.Errorf("%d effects; attempts (-want +got):\n%s", h.ran, diff)
+			}
+		})
+	}
+}
+
 // TestCallbackWaits: what a caller waits for ends with the tool's timeout, where a
 // callback looks at its context.
 func TestCallbackWaits(t *testing.T) {

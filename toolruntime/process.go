@@ -176,11 +176,21 @@ type clearance struct {
 
 // clear asks everybody who has a say. The caller of a call waits for them himself;
 // a worker waits for the tool's timeout, in all.
-func (a *attempt) clear(ctx context.Context) (clearance, error) {
-	if a.request != nil {
-		return a.examine(ctx)
+func (a *attempt) clear(ctx context.Context) (c clearance, err error) {
+	if a.request == nil {
+		return aside(ctx, a.tool.timeout, a.examine)
 	}
-	return aside(ctx, a.tool.timeout, a.examine)
+	answered := false
+	defer func() {
+		if !answered { // a callback ends the caller's goroutine, and with it the attempt
+			if err := a.note(ctx, endDenied); err != nil {
+				a.rt.log.ErrorContext(ctx, "attempt failed", "status_ref", a.claim.statusRef(), "error", err)
+			}
+		}
+	}()
+	c, err = a.examine(ctx)
+	answered = true
+	return c, err
 }
 
 // examine changes nothing of a: it may outlast it.

@@ -125,8 +125,12 @@ func downstream(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more 
 	}
 	for _, scope := range orphans {
 		d, err := s.GetDownstreamReceipt(ctx, dbgen.GetDownstreamReceiptParams(scope))
-		if err != nil {
+		switch there, err := found(err); {
+		case err != nil:
 			return 0, false, err
+		case !there: // its scope is no text, so that nothing is equal to it
+			w.add("AUDIT_DAMAGED", "", w.what+" cannot be read")
+			continue
 		}
 		w.add("AUDIT_ORPHAN_DOWNSTREAM_RECEIPT", toolresult.StatusRefOf(toolresult.EffectIdentity(
 			d.TenantID, d.SubjectID, d.ToolName, d.IdempotencyKey, d.RequestSha256)), "")

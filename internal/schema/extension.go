@@ -15,6 +15,7 @@ import (
 type vocabulary struct {
 	trimmed    bool
 	subschemas int
+	closed     map[string]*jsonschema.Schema // those with unevaluatedProperties, by the place of that
 }
 
 func (c *vocabulary) compile(ctx *jsonschema.CompilerContext, obj map[string]any) (jsonschema.SchemaExt, error) {
@@ -24,6 +25,9 @@ func (c *vocabulary) compile(ctx *jsonschema.CompilerContext, obj map[string]any
 	self := ctx.Enqueue(nil) // already queued: this only looks it up
 	if err := checkSubschema(self, obj); err != nil {
 		return nil, err
+	}
+	if _, ok := obj["unevaluatedProperties"]; ok {
+		c.closed[self.Location+unevaluatedProperties] = self
 	}
 	e := extension{integerOnly: integerOnly(obj["type"])}
 	if c.trimmed && self.MinLength != nil && *self.MinLength > 0 {

@@ -178,7 +178,7 @@ func (s *Schema) violations(validator *validator, v any) (vs []Violation) {
 	if rule := s.costs.check(v); rule != "" {
 		return []Violation{{Path: "$", Rule: rule}}
 	}
-	var found collector
+	found := collector{closed: validator.closed, declared: map[string]*declarations{}}
 	if obj, ok := v.(map[string]any); ok {
 		for name := range obj {
 			if !s.root.has(name) {
@@ -187,8 +187,5 @@ func (s *Schema) violations(validator *validator, v any) (vs []Violation) {
 		}
 	}
 	found.collect(v, validator.compiled.Validate(v))
-	if obj, ok := v.(map[string]any); ok {
-		found.dropUnmatched(obj, s.root)
-	}
 	return found.result()
 }

@@ -30,6 +30,7 @@ const (
 // its own.
 type validator struct {
 	compiled *jsonschema.Schema
+	closed   map[string]*jsonschema.Schema // see vocabulary
 }
 
 func newValidator(doc map[string]any, trimmed bool, patterns patternCache) (*validator, error) {
@@ -37,7 +38,7 @@ func newValidator(doc map[string]any, trimmed bool, patterns patternCache) (*val
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(patterns.compile)
-	rules := vocabulary{trimmed: trimmed}
+	rules := vocabulary{trimmed: trimmed, closed: map[string]*jsonschema.Schema{}}
 	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: vocabURL, Schema: annotations(), Compile: rules.compile})
 	c.AssertVocabs()
 	if err := c.AddResource(documentURL, doc); err != nil {
@@ -47,7 +48,7 @@ func newValidator(doc map[string]any, trimmed bool, patterns patternCache) (*val
 	if err != nil {
 		return nil, compileError(doc, err)
 	}
-	return &validator{compiled: compiled}, nil
+	return &validator{compiled: compiled, closed: rules.closed}, nil
 }
 
 // noLoader is what keeps a $ref or $schema from reading a file or the network.

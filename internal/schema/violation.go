@@ -39,6 +39,11 @@ func (v Violation) String() string { return v.Path + ": " + v.Rule }
 type collector struct {
 	found []Violation
 	total int
+	// unmatched are fields that no schema has looked at to the end, although one
+	// declares them: where something else is wrong, that is why.
+	unmatched []Violation
+	closed    map[string]*jsonschema.Schema // see vocabulary
+	declared  map[string]*declarations      // by them
 }
 
 // maxCollected bounds the memory for the violations of a bad value, of which
@@ -47,34 +52,43 @@ const maxCollected = 1024
 
 func (c *collector) add(path, rule string) {
 	c.total++
-	if c.found = append(c.found, Violation{Path: path, Rule: rule}); len(c.found) == maxCollected {
-		c.found = c.first()
-	}
+	c.found = with(c.found, Violation{path, rule})
 }
 
-func (c *collector) result() []Violation { return slices.Clip(c.first()) }
+func (c *collector) result() []Violation {
+	if len(c.found) == 0 {
+		c.found = c.unmatched
+	}
+	return slices.Clip(first(c.found))
+}
+
+func with(list []Violation, v Violation) []Violation {
+	if list = append(list, v); len(list) == maxCollected {
+		list = first(list)
+	}
+	return list
+}
 
 // first sorts before it cuts: the validator walks maps in random order.
-func (c *collector) first() []Violation {
-	slices.SortFunc(c.found, func(a, b Violation) int {
+func first(list []Violation) []Violation {
+	slices.SortFunc(list, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Rule, b.Rule))
 	})
-	found := slices.Compact(c.found)
-	return found[:min(len(found), MaxViolations)]
+	list = slices.Compact(list)
+	return list[:min(len(list), MaxViolations)]
 }
 
-// dropUnmatched takes away that fields of the root are unknown which it declares
-// in a branch: where something else is wrong, that is why no branch knows them.
-func (c *collector) dropUnmatched(obj map[string]any, root *declarations) {
-	unmatched := map[Violation]bool{}
-	for name := range obj {
-		if root.has(name) {
-			unmatched[Violation{"$" + segment(name), RuleUnknownField}] = true
-		}
+const unevaluatedProperties = "/unevaluatedProperties"
+
+// declares reports whether a schema that allows no property which it has not
+// looked at declares the one at a place all the same.
+func (c *collector) declares(url string, location []string) bool {
+	d := c.declared[url]
+	if s := c.closed[url]; d == nil && s != nil {
+		d = declaredBy(s)
+		c.declared[url] = d
 	}
-	if rest := slices.DeleteFunc(slices.Clone(c.found), func(v Violation) bool { return unmatched[v] }); len(rest) > 0 {
-		c.found = rest
-	}
+	return d != nil && len(location) > 0 && d.has(location[len(location)-1])
 }
 
 func (c *collector) collect(v any, err error) {
@@ -116,11 +130,16 @@ func (c *collector) visit(v any, e *jsonschema.ValidationError) {
 			c.addEach(v, e, []string{k.Property}, "propertyNames")
 		}
 	case *kind.FalseSchema:
-		rule := RuleNotAllowed
-		if strings.HasSuffix(e.SchemaURL, "/unevaluatedProperties") {
-			rule = RuleUnknownField
+		at := path(v, e.InstanceLocation)
+		switch {
+		case !strings.HasSuffix(e.SchemaURL, unevaluatedProperties):
+			c.add(at, RuleNotAllowed)
+		case c.declares(e.SchemaURL, e.InstanceLocation):
+			c.total++
+			c.unmatched = with(c.unmatched, Violation{at, RuleUnknownField})
+		default:
+			c.add(at, RuleUnknownField)
 		}
-		c.add(path(v, e.InstanceLocation), rule)
 	default:
 		c.add(path(v, e.InstanceLocation), ruleOf(e.ErrorKind))
 	}

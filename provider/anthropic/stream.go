@@ -67,6 +67,9 @@ func (s *stream) take(kind string, event wire.Event) error {
 			return err
 		}
 		if stop := delta.Get("stop_reason"); !stop.Missing() {
+			if !s.stop.Missing() && string(s.stop.Raw) != string(stop.Raw) {
+				return stop.Refuse("is another than before")
+			}
 			s.stop = stop
 		}
 	}

@@ -9,11 +9,12 @@ import (
 
 // Stream reads the chunks of streamGenerateContent with alt=sse and returns the
 // response, as [Calls] takes it, with every part as it came. Only one whose stream
-// has said a finishReason is returned; errors are a [*ResponseError], or come from
-// r. A stream has at most 64 MiB.
+// has said a finishReason is returned, and r is read to its end; errors are a
+// [*ResponseError], or come from r. A stream has at most 64 MiB.
 func Stream(r io.Reader) ([]byte, error) {
 	var id json.RawMessage
 	parts := []any{}
+	var finish wire.Node
 	for event, err := range wire.Events(r) {
 		if err != nil {
 			return nil, err
@@ -40,14 +41,23 @@ func Stream(r io.Reader) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
+			if len(more) > 0 && !finish.Missing() {
+				return nil, event.At.Refuse("comes after the finish reason")
+			}
 			for _, part := range more {
 				parts = append(parts, part.Raw())
 			}
 		}
-		if finish := candidate.Get("finishReason"); !finish.Missing() {
-			return wire.JSON(map[string]any{"responseId": id, "candidates": []any{map[string]any{
-				"content": map[string]any{"role": "model", "parts": parts}, "finishReason": finish.Raw}}})
+		if last := candidate.Get("finishReason"); !last.Missing() {
+			if !finish.Missing() && string(finish.Raw) != string(last.Raw) {
+				return nil, last.Refuse("is another than before")
+			}
+			finish = last
 		}
 	}
-	return nil, wire.ErrCut()
+	if finish.Missing() {
+		return nil, wire.ErrCut()
+	}
+	return wire.JSON(map[string]any{"responseId": id, "candidates": []any{map[string]any{
+		"content": map[string]any{"role": "model", "parts": parts}, "finishReason": finish.Raw}}})
 }

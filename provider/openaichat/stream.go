@@ -76,6 +76,9 @@ func (s *stream) take(event wire.Event) error {
 		return err
 	}
 	if finish := choices[0].Get("finish_reason"); !finish.Missing() {
+		if s.finished && string(s.finish) != string(finish.Raw) {
+			return finish.Refuse("is another than before")
+		}
 		s.finish, s.finished = finish.Raw, true
 	}
 	return nil

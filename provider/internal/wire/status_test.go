@@ -128,6 +128,7 @@ func TestStreamNotWhole(t *testing.T) {
 			return s[:at] + more + s[at:]
 		}
 	}
+	after := func(more string) func(string) string { return func(s string) string { return s + more + "\n\n" } }
 	const malformed = wire.Reason("")
 	for _, tt := range []struct {
 		form, name string
@@ -156,6 +157,8 @@ func TestStreamNotWhole(t *testing.T) {
 		{"openaichat", "another completion", func(s string) string { return strings.Replace(s, "chatcmpl-C9x", "chatcmpl-0", 1) }, malformed},
 		{"openaichat", "an index ahead", replace(`"index": 1, "id"`, `"index":5,"id"`), malformed},
 		{"anthropic", "error", before("event: message_stop", "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"), wire.Failed},
+		{"openaichat", "two finish reasons", before("data: [DONE]", `data: {"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`+"\n\n"), malformed},
+		{"anthropic", "two stop reasons", before("event: message_stop", "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"refusal\"}}\n\n"), malformed},
 		{"anthropic", "refusal", replace(`"stop_reason": "tool_use"`, `"stop_reason":"refusal"`), wire.Refused},
 		{"anthropic", "max_tokens", replace(`"stop_reason": "tool_use"`, `"stop_reason":"max_tokens"`), wire.CutOff},
 		{"anthropic", "no stop reason", replace(`"stop_reason": "tool_use"`, `"stop_reason":null`), wire.Unstated},
@@ -170,6 +173,8 @@ func TestStreamNotWhole(t *testing.T) {
 		{"gemini", "a step is not stopped", replace(`{"index": 4, "event_type": "step.stop"}`, `{"event_type":"step.pause"}`), malformed},
 		{"gemini", "of another interaction", func(s string) string { return strings.Replace(s, "v1_Chd", "v1_0", 1) }, malformed},
 		{"geminicontent", "error", before(`data: {"candidates": [{"content": {"parts": [{"functionCall": {"id"`, "data: {\"error\":{\"code\":503}}\n\n"), wire.Failed},
+		{"geminicontent", "two finish reasons", after(`data: {"candidates":[{"finishReason":"SAFETY"}]}`), malformed},
+		{"geminicontent", "more after the end", after(`data: {"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`), malformed},
 		{"geminicontent", "filtered", replace(`"finishReason": "STOP"`, `"finishReason":"SAFETY"`), wire.Filtered},
 		{"geminicontent", "cut off", replace(`"finishReason": "STOP"`, `"finishReason":"MAX_TOKENS"`), wire.CutOff},
 		{"geminicontent", "no finish reason", replace(`"finishReason": "STOP"`, `"finishReason":null`), wire.CutOff},
