@@ -35,9 +35,11 @@ var (
 	ErrCannotOpen = engine.ErrCannotOpen
 	// ErrDetached: the ledger's file, its -wal or its -shm was removed, moved or
 	// replaced under the open store. The store acknowledges nothing any more: see what
-	// is at the path, close the store and open it again.
+	// is at the path, close the store and open it again. One that is only gone may come
+	// back, and matches [ErrUnavailable] as well.
 	ErrDetached = engine.ErrDetached
-	// ErrUnavailable: the server cannot be reached; it may be restarting.
+	// ErrUnavailable: the server cannot be reached, and may be restarting; or the
+	// ledger's file is gone.
 	ErrUnavailable = engine.ErrUnavailable
 )
 

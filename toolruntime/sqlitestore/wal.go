@@ -65,7 +65,7 @@ func (g *logGuard) note(err error) {
 // bound begins the log anew when it is too large, or could not grow.
 func (c *committer) bound() {
 	g := c.log
-	if g.turns++; g.turns < guardTurns && !g.full || c.watch.detached.Load() {
+	if g.turns++; g.turns < guardTurns && !g.full || !c.watch.inPlace() {
 		return
 	}
 	g.turns = 0
