@@ -185,7 +185,7 @@ func TestPooler(t *testing.T) {
 	} {
 		t.Run(strings.Join(settings, ", "), func(t *testing.T) {
 			b := pgtest.NewBouncer(t, h.tools, settings...)
-			keepBusy(t, b.URL(), "min_pool_size = 5" == settings[len(settings)-1])
+			keepBusy(t, b.URL(), settings[len(settings)-1] == "min_pool_size = 5")
 			for _, opts := range []*Options{nil, {MaxConns: 1}} {
 				var refused *SessionError
 				_, err := Open(ctx, b.URL(), opts)

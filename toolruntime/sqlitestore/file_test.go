@@ -200,6 +200,44 @@ func TestLogCut(t *testing.T) {
 	k.wantDetached("dispatch")
 }
 
+// TestDatabaseCut: a database that somebody else has cut short is noticed by the next
+// write; one that was compacted is not.
+func TestDatabaseCut(t *testing.T) {
+	k := newKeeper(t, t.TempDir())
+	for i := range 40 {
+		k.must(fmt.Sprint("before", i))
+	}
+	raw := plain(t, k.path)
+	for _, s := range []string{"CREATE TABLE room (a BLOB)", "INSERT INTO room VALUES (zeroblob(1000000))", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if _, err := raw.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.must("large")
+	large := k.engine.writer.last.database.Size()
+	if _, err := raw.Exec("DROP TABLE room"); err != nil {
+		t.Fatal(err)
+	}
+	k.engine.writer.version, _ = pragma(k.engine.writer.driver, "schema_version") // VACUUM alone has to do
+	if _, err := Compact(context.Background(), k.path, nil); err != nil {
+		t.Fatal(err)
+	}
+	k.must("small")
+	small := k.engine.writer.last.database.Size()
+	if small >= large {
+		t.Fatalf("%d bytes, and %d before", small, large)
+	}
+	if err := os.Truncate(k.path, small-4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.dispatch(k.rt, "refused"); !errors.Is(err, toolruntime.ErrDetached) {
+		t.Error(err)
+	}
+	if k.effects["refused"] != 0 {
+		t.Error("an effect")
+	}
+}
+
 // TestDetachedAtCommit: a file that goes while a transaction is open is noticed before
 // anybody hears of it.
 func TestDetachedAtCommit(t *testing.T) {

@@ -116,7 +116,7 @@ func (c *committer) checkpoint(wait time.Duration) (done bool, err error) {
 		return false, err
 	}
 	if seen, err := c.watch.look(); err == nil {
-		c.last = seen
+		_ = c.hold(seen) // the next write hears of it
 	}
 	return true, nil
 }
