@@ -35,10 +35,12 @@ var (
 	ErrCannotOpen = engine.ErrCannotOpen
 	// ErrDetached: the ledger's file, its -wal or its -shm was removed, moved or
 	// replaced under the open store. The store acknowledges nothing any more: see what
-	// is at the path, close the store and open it again. Or a -wal lies there alone, and
+	// is at the path, close the store and open it again. One that is only gone may come
+	// back, and matches [ErrUnavailable] as well. Or a -wal lies there alone, and
 	// nothing is opened until the ledger's file is back.
 	ErrDetached = engine.ErrDetached
-	// ErrUnavailable: the server cannot be reached; it may be restarting.
+	// ErrUnavailable: the server cannot be reached, and may be restarting; or the
+	// ledger's file is gone.
 	ErrUnavailable = engine.ErrUnavailable
 )
 

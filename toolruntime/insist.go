@@ -26,11 +26,11 @@ const (
 
 // passes reports whether a write that has failed so may be stored when it is
 // repeated. What the database has refused, it will refuse again, and a store whose
-// file is gone never comes back.
+// file was replaced never comes back.
 func passes(err error) bool {
 	switch {
 	case errors.Is(err, ErrDetached):
-		return false
+		return errors.Is(err, ErrUnavailable)
 	case errors.Is(err, ErrCommitUnknown):
 		return true
 	case errors.Is(err, ErrConstraint), errors.Is(err, ErrCorrupt):

@@ -166,8 +166,6 @@ func TestInferredKeywords(t *testing.T) {
 	}
 }
 
-type recursive struct{ Next *recursive }
-
 type ownForm struct{ X string }
 
 func (ownForm) MarshalJSON() ([]byte, error) { return []byte("1"), nil }

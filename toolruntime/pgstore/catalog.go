@@ -20,10 +20,11 @@ var wanted string
 // table, what kind of fact it is, and the fact. It leaves out the schema's name, and
 // what a host may choose: the owner, the roles that may use the ledger, how it is
 // stored and vacuumed. Names of what has no place in a ledger are left out too: they
-// can be anything.
+// can be anything. $1 is the ledger's schema. The operators are the server's own only
+// where nothing but pg_catalog is on the search_path.
 const facts = `
 WITH home AS (
-	SELECT n.oid, quote_ident(n.nspname) || '.' AS prefix FROM pg_catalog.pg_namespace n WHERE n.nspname = current_schema()
+	SELECT n.oid, quote_ident(n.nspname) || '.' AS prefix FROM pg_catalog.pg_namespace n WHERE n.nspname::text = $1::text
 ), t AS (
 	SELECT c.*, home.prefix FROM home JOIN pg_catalog.pg_class c ON c.relnamespace = home.oid
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname IN ('runtime_metadata', 'call_bindings', 'operations', 'outbox',
@@ -70,14 +71,31 @@ WITH home AS (
 )
 SELECT fact.relname::text, fact.kind, fact.fact FROM fact ORDER BY 1, 2, 3`
 
-// factsOf reads the facts about the ledger's tables, each as a line.
-func factsOf(ctx context.Context, conn *sql.Conn) ([]string, error) {
-	rows, err := conn.QueryContext(ctx, facts)
+// factsOf reads the facts about the ledger's tables, each as a line. conn is in a
+// transaction.
+func factsOf(ctx context.Context, conn *sql.Conn) (lines []string, err error) {
+	const (
+		look = "SELECT pg_catalog.current_schema()::pg_catalog.text, pg_catalog.current_setting('search_path')"
+		set  = "SELECT pg_catalog.set_config('search_path', $1::pg_catalog.text, true)"
+	)
+	var schema, path string
+	if err := conn.QueryRowContext(ctx, look).Scan(&schema, &path); err != nil {
+		return nil, classify(err)
+	}
+	if _, err := conn.ExecContext(ctx, set, "pg_catalog, pg_temp"); err != nil {
+		return nil, classify(err)
+	}
+	defer func() {
+		if err == nil { // otherwise the transaction is over
+			_, err = conn.ExecContext(ctx, set, path)
+			err = classify(err)
+		}
+	}()
+	rows, err := conn.QueryContext(ctx, facts, schema)
 	if err != nil {
 		return nil, classify(err)
 	}
 	defer rows.Close()
-	var lines []string
 	for rows.Next() {
 		var table, kind, fact string
 		if err := rows.Scan(&table, &kind, &fact); err != nil {

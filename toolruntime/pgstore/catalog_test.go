@@ -22,6 +22,11 @@ func TestSchemaFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	tx, err := conn.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
 	got, err := factsOf(context.Background(), conn)
 	if err != nil {
 		t.Fatal(err)

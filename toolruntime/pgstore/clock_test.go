@@ -21,7 +21,7 @@ func TestClockIsTheServers(t *testing.T) {
 			defer hostclock.Set(0)
 			hostclock.Set(wrong)
 			e, _ := newEngine(t, Options{MaxConns: 2})
-			if off := e.Now().Sub(time.Now()).Abs(); off > time.Second { // one machine
+			if off := time.Until(e.Now()).Abs(); off > time.Second { // one machine
 				t.Errorf("the ledger's clock is off by %v", off)
 			}
 			if off := (e.Skew() - wrong).Abs(); off > time.Second {
@@ -68,7 +68,7 @@ func TestSlowAnswer(t *testing.T) {
 	var c clock
 	now := time.Now()
 	micros := func(d time.Duration) []byte { return fmt.Append(nil, now.Add(d).UnixMicro()) }
-	heard := func() time.Duration { return c.now().Sub(time.Now()).Round(time.Minute) }
+	heard := func() time.Duration { return time.Until(c.now()).Round(time.Minute) }
 	c.hear(micros(-time.Hour), now.Add(-10*time.Second))
 	if got := heard(); got != -time.Hour {
 		t.Errorf("the first answer: %v", got)

@@ -69,7 +69,8 @@ func TestCopy(t *testing.T) {
 			t.Errorf("%s: %+v, %v", key, pkg, err)
 		}
 	}
-	if _, err := Copy(ctx, from, address, nil, nil); !errors.As(err, &refused) {
+	var input *toolresult.InputError
+	if _, err := Copy(ctx, from, address, nil, nil); !errors.As(err, &input) {
 		t.Errorf("a ledger in use was copied over: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ WHERE c.relname = 'runtime_metadata' AND n.nspname::text = ANY ($1::text[])`
 // search_path in which a ledger stands, or the first where there is none. path is
 // the search_path of the URL, or "". It leaves the session as it was.
 func locate(ctx context.Context, conn *pgx.Conn, wanted, path string) (p place, err error) {
-	if _, err := conn.PgConn().Exec(ctx, "BEGIN READ ONLY").ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(ctx, "BEGIN READ ONLY; SET LOCAL statement_timeout = "+untilSet).ReadAll(); err != nil {
 		return p, err
 	}
 	defer func() { _ = conn.PgConn().Exec(ctx, "ROLLBACK").Close() }()

@@ -61,6 +61,16 @@ var fixed = map[string]string{
 	"client_encoding":                "UTF8",
 	"standard_conforming_strings":    "on",
 	"bytea_output":                   "hex",
+	// The audit reads what the server says of its own schema.
+	"quote_all_identifiers": "off",
+}
+
+// required are settings that only a superuser may change, so that they are read and
+// not set. With others than these the server does not check that a row has the one
+// that it names, or takes a damaged page for an empty one.
+var required = map[string]string{
+	"session_replication_role": "origin",
+	"zero_damaged_pages":       "off",
 }
 
 // apply sets the settings, and raises synchronous_commit where it is off: what the
@@ -81,10 +91,17 @@ FROM unnest($1::pg_catalog.text[]) AS s(name)
 UNION ALL
 SELECT '', ` + serverRun + `, CAST(` + serverTime + ` AS pg_catalog.text)`
 
+// untilSet is the statement timeout until the settings are there. The default that the
+// server has for the role may be too short even to find them out.
+var untilSet = milliseconds(connectTimeout)
+
 // settle makes a new connection what the store rests on.
 func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	if _, err := conn.PgConn().Exec(ctx, "SET statement_timeout = "+untilSet).ReadAll(); err != nil {
+		return err
+	}
 	names := slices.Sorted(maps.Keys(e.settings))
 	values := make([]string, len(names))
 	for i, name := range names {
@@ -94,6 +111,9 @@ func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
 	set, err := ask(ctx, conn, apply, array(names), array(values), fmt.Sprint(!given))
 	if err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(required)) {
+		set = append(set, []string{name, required[name], set[0][2]})
 	}
 	names = names[:0]
 	for _, row := range set {
@@ -111,6 +131,9 @@ func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
 		switch {
 		case kept[i][2] != row[2]:
 			return poolsTransactions
+		case kept[i][1] != row[1] && required[row[0]] != "":
+			return &SessionError{row[0] + " = " + row[1], "the server, the database or the role",
+				"reset it there, with ALTER ROLE or ALTER DATABASE, or in the URL"}
 		case kept[i][1] != row[1]:
 			return &SessionError{"the setting " + row[0], taker(conn, row[2]), directly}
 		}
@@ -227,12 +250,13 @@ func unpooled(ctx context.Context, config *pgx.ConnConfig, first *pgx.Conn) erro
 	return nil
 }
 
+// numberOf is one message, so that the setting lasts no longer than the question.
 func numberOf(ctx context.Context, conn *pgx.Conn) (string, error) {
-	rows, err := ask(ctx, conn, "SELECT pg_catalog.pg_backend_pid()::pg_catalog.text")
+	results, err := conn.PgConn().Exec(ctx, "SET LOCAL statement_timeout = "+untilSet+"; SELECT pg_catalog.pg_backend_pid()").ReadAll()
 	if err != nil {
 		return "", err
 	}
-	return rows[0][0], nil
+	return string(results[1].Rows[0][0]), nil
 }
 
 // refusedAtOnce names what a pooler does not let through when a connection is made.

@@ -30,6 +30,7 @@ func TestDefaults(t *testing.T) {
 		"DateStyle":                      "German",
 		"quote_all_identifiers":          "on",
 		"extra_float_digits":             "-5",
+		"statement_timeout":              "1",
 	} {
 		h.do(h.root, "ALTER ROLE service SET "+name+" = '"+value+"'")
 	}
@@ -68,6 +69,23 @@ func TestDefaultsOfConnections(t *testing.T) {
 	if _, err := Open(context.Background(), pgtest.With(h.tools, "no_such_setting", "1"), nil); !errors.Is(err, engine.ErrDatabase) {
 		t.Errorf("an unknown setting: %v", err)
 	}
+}
+
+// TestRequired: what the ledger needs and a role may not set for itself is asked for,
+// and the error names it.
+func TestRequired(t *testing.T) {
+	ctx := context.Background()
+	h := newHousehold(t)
+	for setting, value := range map[string]string{"session_replication_role": "replica", "zero_damaged_pages": "on"} {
+		h.do(h.root, "ALTER ROLE service SET "+setting+" = "+value)
+		_, err := Open(ctx, h.tools, &Options{Migrate: true})
+		var refused *SessionError
+		if !errors.As(err, &refused) || !errors.Is(err, engine.ErrCannotOpen) || !strings.Contains(err.Error(), setting) {
+			t.Errorf("%s: %v", setting, err)
+		}
+		h.do(h.root, "ALTER ROLE service RESET "+setting)
+	}
+	h.serve(h.tools, "a")
 }
 
 // TestFrozen: a database that is read-only by default is read, and writes say why
@@ -167,7 +185,7 @@ func TestPooler(t *testing.T) {
 	} {
 		t.Run(strings.Join(settings, ", "), func(t *testing.T) {
 			b := pgtest.NewBouncer(t, h.tools, settings...)
-			keepBusy(t, b.URL(), "min_pool_size = 5" == settings[len(settings)-1])
+			keepBusy(t, b.URL(), settings[len(settings)-1] == "min_pool_size = 5")
 			for _, opts := range []*Options{nil, {MaxConns: 1}} {
 				var refused *SessionError
 				_, err := Open(ctx, b.URL(), opts)

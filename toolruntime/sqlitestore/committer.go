@@ -35,6 +35,7 @@ type committer struct {
 	log     *logGuard
 	watch   *watch
 	last    sight // after the last commit
+	version any   // of the schema, when the database was opened or became smaller
 	tried   bool  // to save what the log has, after it was found gone
 	saved   bool  // and it is saved: the log is empty
 
@@ -66,8 +67,12 @@ func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (
 	c.lead <- struct{}{}
 	var err error
 	c.driver, err = driverOf(conn)
+	if err != nil {
+		return c, err // whoever closes c closes the connection
+	}
 	c.queries = newQueries(&direct{Conn: conn, driver: c.driver}, c.driver)
-	return c, err
+	c.version, err = pragma(c.driver, "schema_version")
+	return c, classify(err)
 }
 
 // write runs unit and returns after its commit. Cancelling ctx takes a unit out
@@ -342,11 +347,13 @@ func (c *committer) commit() error {
 		return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
 	}
 	seen, err := c.watch.look()
+	if err == nil {
+		err = c.hold(seen)
+	}
 	if err != nil {
 		c.save()
 		return fmt.Errorf("%w: %w", engine.ErrCommitUnknown, err)
 	}
-	c.last = seen
 	return nil
 }
 

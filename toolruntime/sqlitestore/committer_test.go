@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -263,7 +262,7 @@ func TestGoexit(t *testing.T) {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO marks VALUES ('left', NULL)"); err != nil {
 			return err
 		}
-		goruntime.Goexit()
+		runtime.Goexit()
 		return nil
 	}
 	if err := e.WriteWith(context.Background(), exit); !errors.Is(err, errGoexit) {

@@ -37,12 +37,27 @@ func (c *committer) whole() error {
 			return err
 		}
 		if frames <= 0 || seen.log >= logHeader+frames*(frameHeader+pageSize) {
-			c.last = seen
-			return nil
+			return c.hold(seen)
 		}
 	}
 	c.watch.detached.Store(true)
 	return errDetached()
+}
+
+// hold takes a sight for the last one. It fails when somebody has cut the database
+// short: a checkpoint makes it smaller only after a VACUUM, which changes the version of
+// the schema.
+func (c *committer) hold(seen sight) error {
+	if seen.database.Size() < c.last.database.Size() {
+		version, err := pragma(c.driver, "schema_version")
+		if err != nil || version == c.version {
+			c.watch.detached.Store(true)
+			return errDetached()
+		}
+		c.version = version
+	}
+	c.last = seen
+	return nil
 }
 
 // The sizes of a log's parts beside its pages.

@@ -107,11 +107,25 @@ type watch struct {
 	begun    time.Time
 	looked   atomic.Int64 // when, since begun
 	detached atomic.Bool  // for good
+	away     atomic.Pointer[absence]
+}
+
+// An absence begins when the database is found gone, and nothing in its place. It ends
+// when it is there again, a volume remounted or a file moved back, with the log as it
+// was: nobody has gone on with that elsewhere. While it lasts nothing is acknowledged.
+type absence struct {
+	log fs.FileInfo // nil if it has gone, too
+}
+
+// over reports whether the store may go on.
+func (a *absence) over(log fs.FileInfo) bool {
+	return a.log == nil || a.log.Size() == log.Size() && a.log.ModTime().Equal(log.ModTime())
 }
 
 type watched struct {
-	name string
-	info fs.FileInfo
+	name          string
+	info          fs.FileInfo
+	database, log bool
 }
 
 // newWatch takes the files that have the names now for those that are open, where
@@ -134,7 +148,7 @@ func newWatch(at location, before fs.FileInfo, readOnly bool) (*watch, error) {
 		case err != nil:
 			return nil, fileError(err)
 		}
-		w.files = append(w.files, watched{name, info})
+		w.files = append(w.files, watched{name, info, database, name == at.real+"-wal"})
 	}
 	return w, nil
 }
@@ -150,9 +164,14 @@ func (w *watch) look() (s sight, err error) {
 	if w.detached.Load() {
 		return s, errDetached()
 	}
+	var log fs.FileInfo
 	for i, f := range w.files {
 		info, err := os.Stat(f.name)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && f.database:
+			log, _ := os.Stat(w.files[0].name + "-wal")
+			w.away.CompareAndSwap(nil, &absence{log})
+			return s, errAway()
 		case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(info, f.info):
 			w.detached.Store(true)
 			return s, errDetached()
@@ -160,9 +179,16 @@ func (w *watch) look() (s sight, err error) {
 			return s, fileError(err)
 		case i == 0:
 			s.database = info
-		case i == 1:
-			s.log = info.Size()
+		case f.log:
+			log, s.log = info, info.Size()
 		}
+	}
+	if gone := w.away.Load(); gone != nil {
+		if log != nil && !gone.over(log) {
+			w.detached.Store(true)
+			return s, errDetached()
+		}
+		w.away.CompareAndSwap(gone, nil)
 	}
 	w.looked.Store(int64(time.Since(w.begun)))
 	return s, nil
@@ -170,11 +196,21 @@ func (w *watch) look() (s sight, err error) {
 
 // glance is look, if the last one is some time ago.
 func (w *watch) glance() error {
-	if !w.detached.Load() && time.Since(w.begun)-time.Duration(w.looked.Load()) < glance {
+	if w.inPlace() && time.Since(w.begun)-time.Duration(w.looked.Load()) < glance {
 		return nil
 	}
 	_, err := w.look()
 	return err
+}
+
+// inPlace is what the last look has shown.
+func (w *watch) inPlace() bool { return !w.detached.Load() && w.away.Load() == nil }
+
+// end makes what the last look has shown final.
+func (w *watch) end() {
+	if _, err := w.look(); err != nil {
+		w.detached.Store(true)
+	}
 }
 
 // onlyLogGone reports whether the log is what has gone, and the database is in its
@@ -190,3 +226,8 @@ func (w *watch) onlyLogGone(was fs.FileInfo) bool {
 }
 
 func errDetached() error { return &engine.Error{Kind: engine.ErrDetached} }
+
+// errAway says that the database may come back.
+func errAway() error {
+	return &engine.Error{Kind: engine.ErrDetached, Cause: &engine.Error{Kind: engine.ErrUnavailable}}
+}

@@ -126,6 +126,67 @@ func (k *keeper) wantDetached(first string) {
 	}
 }
 
+// TestAway: a store whose database is gone acknowledges nothing, and goes on when that
+// is back, unless somebody has gone on with the log meanwhile.
+func TestAway(t *testing.T) {
+	for name, tt := range map[string]struct {
+		away      func(path string) (back func() error, err error)
+		meanwhile func(path string) error
+		detached  bool
+	}{
+		"ledger": {away: func(path string) (func() error, error) {
+			return func() error { return os.Rename(path+".old", path) }, os.Rename(path, path+".old")
+		}},
+		"folder": {away: func(path string) (func() error, error) {
+			folder := filepath.Dir(path)
+			return func() error { return os.Rename(folder+".old", folder) }, os.Rename(folder, folder+".old")
+		}},
+		"log used": {away: func(path string) (func() error, error) {
+			return func() error { return os.Rename(path+".old", path) }, os.Rename(path, path+".old")
+		}, meanwhile: func(path string) error { return os.Chtimes(path+"-wal", time.Time{}, time.Unix(1, 0)) }, detached: true},
+		"log gone": {away: func(path string) (func() error, error) {
+			return func() error { return os.Rename(path+".old", path) }, os.Rename(path, path+".old")
+		}, meanwhile: func(path string) error { return os.Remove(path + "-wal") }, detached: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "folder")
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			k := newKeeper(t, folder)
+			k.must("before")
+			back, err := tt.away(k.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.wantDetached("lookup")
+			if _, err := k.dispatch(k.rt, "refused"); !errors.Is(err, toolruntime.ErrUnavailable) {
+				t.Error(err)
+			}
+			if tt.meanwhile != nil {
+				if err := tt.meanwhile(k.path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := back(); err != nil {
+				t.Fatal(err)
+			}
+			if tt.detached {
+				k.wantDetached("dispatch")
+				if _, err := k.dispatch(k.rt, "refused"); errors.Is(err, toolruntime.ErrUnavailable) {
+					t.Error(err)
+				}
+				return
+			}
+			k.must("after")
+			if pkg, err := k.dispatch(k.rt, "before"); err != nil || pkg.Delivery() != toolresult.LocalReplay {
+				t.Errorf("%v, %v, want a replay", pkg, err)
+			}
+			k.wantAudit(k.rt)
+		})
+	}
+}
+
 // TestLogCut: a log that somebody else has cut short is noticed by the next write, which
 // would leave a hole in it; one that a checkpoint has begun anew is not.
 func TestLogCut(t *testing.T) {
@@ -139,6 +200,44 @@ func TestLogCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.wantDetached("dispatch")
+}
+
+// TestDatabaseCut: a database that somebody else has cut short is noticed by the next
+// write; one that was compacted is not.
+func TestDatabaseCut(t *testing.T) {
+	k := newKeeper(t, t.TempDir())
+	for i := range 40 {
+		k.must(fmt.Sprint("before", i))
+	}
+	raw := plain(t, k.path)
+	for _, s := range []string{"CREATE TABLE room (a BLOB)", "INSERT INTO room VALUES (zeroblob(1000000))", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if _, err := raw.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.must("large")
+	large := k.engine.writer.last.database.Size()
+	if _, err := raw.Exec("DROP TABLE room"); err != nil {
+		t.Fatal(err)
+	}
+	k.engine.writer.version, _ = pragma(k.engine.writer.driver, "schema_version") // VACUUM alone has to do
+	if _, err := Compact(context.Background(), k.path, nil); err != nil {
+		t.Fatal(err)
+	}
+	k.must("small")
+	small := k.engine.writer.last.database.Size()
+	if small >= large {
+		t.Fatalf("%d bytes, and %d before", small, large)
+	}
+	if err := os.Truncate(k.path, small-4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.dispatch(k.rt, "refused"); !errors.Is(err, toolruntime.ErrDetached) {
+		t.Error(err)
+	}
+	if k.effects["refused"] != 0 {
+		t.Error("an effect")
+	}
 }
 
 // TestDetachedAtCommit: a file that goes while a transaction is open is noticed before
@@ -228,7 +327,7 @@ func TestNames(t *testing.T) {
 }
 
 // TestLinkMoved: a link by which the ledger was opened that leads elsewhere now is a
-// ledger replaced.
+// ledger replaced; one that is made anew is not.
 func TestLinkMoved(t *testing.T) {
 	folder := t.TempDir()
 	link := filepath.Join(folder, "link")
@@ -248,6 +347,14 @@ func TestLinkMoved(t *testing.T) {
 	defer k.engine.Close()
 	k.rt = k.runtime(toolruntime.NewStore(k.engine))
 	k.must("before")
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	k.wantDetached("dispatch")
+	if err := os.Symlink("one", link); err != nil {
+		t.Fatal(err)
+	}
+	k.must("after")
 	if err := errors.Join(os.Remove(link), os.Symlink("two", link)); err != nil {
 		t.Fatal(err)
 	}

@@ -328,7 +328,7 @@ func (e *sqliteEngine) Close() error {
 	e.closing.Do(func() {
 		e.shut.Store(true)
 		if e.watch != nil {
-			_, _ = e.watch.look()
+			e.watch.end()
 		}
 		var errs []error
 		if e.writer != nil {

@@ -65,7 +65,7 @@ func (g *logGuard) note(err error) {
 // bound begins the log anew when it is too large, or could not grow.
 func (c *committer) bound() {
 	g := c.log
-	if g.turns++; g.turns < guardTurns && !g.full || c.watch.detached.Load() {
+	if g.turns++; g.turns < guardTurns && !g.full || !c.watch.inPlace() {
 		return
 	}
 	g.turns = 0
@@ -116,7 +116,7 @@ func (c *committer) checkpoint(wait time.Duration) (done bool, err error) {
 		return false, err
 	}
 	if seen, err := c.watch.look(); err == nil {
-		c.last = seen
+		_ = c.hold(seen) // the next write hears of it
 	}
 	return true, nil
 }
