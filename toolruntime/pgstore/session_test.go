@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 		"DateStyle":                      "German",
 		"quote_all_identifiers":          "on",
 		"extra_float_digits":             "-5",
-		"statement_timeout":              "1",
+		"statement_timeout":              "100",
 	} {
 		h.do(h.root, "ALTER ROLE service SET "+name+" = '"+value+"'")
 	}
