@@ -191,7 +191,7 @@ func (s service) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "ask again", http.StatusServiceUnavailable) // with the same key
 	case pkg.Code() == toolresult.OK && pkg.Decode(&p) == nil:
 		fmt.Fprintln(w, p.PaymentID)
-	case pkg.Code() == toolresult.OutcomeUnknown:
+	case pkg.Code() == toolresult.Accepted, pkg.Code() == toolresult.OutcomeUnknown:
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprintln(w, pkg.StatusRef())
 	default:
