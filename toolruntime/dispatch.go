@@ -73,7 +73,7 @@ func (rt *Runtime) dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	if err != nil {
 		return nil, err
 	}
-	r.submit, r.reserve = submit, submit || o.Failure == AfterIntentCommit
+	r.tellAccepted, r.reserve = submit, submit || o.Failure == AfterIntentCommit
 	if err := rt.reversion(ctx, &r); err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (rt *Runtime) standing(r *request, rec *record, d toolresult.Delivery) (*to
 
 // unfinished is the answer while there is none.
 func (r *request) unfinished(rec *record) *toolresult.Package {
-	if r.submit && rec.state() == pending && rec.fence() == 0 {
+	if r.tellAccepted && rec.state() == pending && rec.fence() == 0 {
 		return r.failAt(toolresult.Accepted, rec.statusRef())
 	}
 	return r.failAt(toolresult.OutcomeUnknown, rec.statusRef())

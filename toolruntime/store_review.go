@@ -22,6 +22,7 @@ type settlement struct {
 // resolve records a decision and does what it says, in one transaction. A
 // repetition of the decision that was made finds it done.
 func (s *Store) resolve(ctx context.Context, v settlement) error {
+	defer endings.ring(v.record.statusRef())
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		o, err := q.GetOperation(ctx, v.record.operation.OperationPK)
 		if there, err := found(err); err != nil {

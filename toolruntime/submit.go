@@ -2,7 +2,6 @@ package toolruntime
 
 import (
 	"context"
-	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -29,32 +28,5 @@ func (rt *Runtime) signal() {
 	select {
 	case rt.wake <- struct{}{}:
 	default:
-	}
-}
-
-// waitPoll is how often Wait looks at the ledger, where another process may have
-// ended the operation.
-const waitPoll = 100 * time.Millisecond
-
-// Wait returns when an operation has ended or is in review, or when ctx ends. Ask
-// for its answer with [Runtime.Dispatch] or [Runtime.QueryStatus].
-func (rt *Runtime) Wait(ctx context.Context, statusRef string) error {
-	tick := time.NewTicker(waitPoll)
-	defer tick.Stop()
-	for {
-		rec, err := rt.store.byRef(ctx, statusRef, anybodys)
-		switch {
-		case err != nil:
-			return err
-		case rec == nil:
-			return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
-		case rec.state() != pending && rec.state() != processing:
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 }

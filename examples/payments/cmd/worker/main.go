@@ -143,10 +143,7 @@ func (s service) submit(ctx context.Context, o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Wait(ctx, b.StatusRef()); err != nil {
-			return err
-		}
-		pkg, err := s.Dispatch(ctx, customer, c, nil) // a repetition: it is answered, and pays nothing
+		pkg, err := s.Await(ctx, customer, c)
 		if err != nil {
 			return err
 		}
