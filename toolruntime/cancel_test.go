@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -136,4 +138,56 @@ func TestCancelInput(t *testing.T) {
 	if !errors.Is(err, toolruntime.ErrInvalidInput) {
 		t.Errorf("as a resolution: %v", err)
 	}
+}
+
+// TestCancelRace: whoever is faster, a worker or who cancels, is the only one.
+func TestCancelRace(t *testing.T) {
+	ctx := context.Background()
+	onBothEngines(t, func(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
+		f := newFixtureOn(t, open, toolruntime.Once)
+		for i := range 20 {
+			c := payCall()
+			c.IdempotencyKey, c.CallID = fmt.Sprint("key-", i), fmt.Sprint("call-", i)
+			b, err := f.Bind(payer, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.must(f.Submit(ctx, payer, c, toolresult.NewApproval(b, "a", "reviewer", f.time()+60)))
+			cancelled := make(chan error)
+			go func() { cancelled <- f.Cancel(ctx, b.StatusRef(), "dana", "the customer has called") }()
+			outcome, failed := f.Process(ctx, b.StatusRef(), "worker", nil)
+			f.bank.mu.Lock()
+			effect := f.bank.keys[b.EffectIdentity()]
+			f.bank.mu.Unlock()
+			switch err := <-cancelled; {
+			case failed != nil, effect != (outcome == toolruntime.Succeeded):
+				t.Errorf("%s, %v, an effect: %t", outcome, failed, effect)
+			case effect != errors.Is(err, toolruntime.ErrBegun), err != nil && !effect:
+				t.Errorf("cancel: %v, an effect: %t", err, effect)
+			}
+		}
+		f.wantAudit()
+	})
+}
+
+// TestCancelWithoutWord: a cancellation without the decision that made it is missed.
+func TestCancelWithoutWord(t *testing.T) {
+	ctx := context.Background()
+	onBothEngines(t, func(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
+		f := newFixtureOn(t, open, toolruntime.Once)
+		f.must(f.submit())
+		if err := f.Cancel(ctx, f.bound().StatusRef(), "dana", "the customer has called"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.fault.Engine.WriteWith(ctx, func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+			_, err := tx.ExecContext(ctx, "DELETE FROM resolutions")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := f.Audit(ctx, nil)
+		if err != nil || r.Passed || !strings.Contains(fmt.Sprint(r.SemanticErrors), "it has ended without an attempt or a resolution that ends it") {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
 }

@@ -13,6 +13,7 @@
 //     an effect. [Runtime.QueryStatus] is the same for a model's own question.
 //   - [Runtime.Process] to finish one operation that a dead process has left, as far as
 //     the tool's [EffectKind] allows; a worker does so with all.
+//   - [Runtime.Cancel] to take back what has not begun.
 //   - [Runtime.Resolve] when a person has found out what nobody knew.
 //
 // [Runtime.Audit] recomputes everything that is stored.
