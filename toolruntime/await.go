@@ -31,11 +31,11 @@ func (rt *Runtime) Status(ctx context.Context, p toolresult.Principal, c toolres
 // the downstream nothing. What this process ends it sees at once; what another does,
 // within two seconds.
 func (rt *Runtime) Await(ctx context.Context, p toolresult.Principal, c toolresult.Call) (*toolresult.Package, error) {
-	r, current, answer, err := rt.asked(ctx, p, c)
-	if err != nil || answer != nil {
-		return answer, err
-	}
 	for {
+		r, current, answer, err := rt.asked(ctx, p, c) // again, too: a wait can be long
+		if err != nil || answer != nil {
+			return answer, err
+		}
 		answer, rec, err := rt.became(ctx, &r, current, false)
 		if err != nil || rec == nil || !rec.open() {
 			return answer, err
@@ -47,7 +47,6 @@ func (rt *Runtime) Await(ctx context.Context, p toolresult.Principal, c toolresu
 		if err != nil {
 			return nil, err
 		}
-		r.now = rt.now()
 	}
 }
 
@@ -97,16 +96,22 @@ func (rt *Runtime) became(ctx context.Context, r *request, current toolresult.Pr
 	d := toolresult.LocalReplay
 	if reconcile && rec.open() { // then with its event and what was observed of it
 		d = toolresult.ReceiptReconciled
-		if rec, err = rt.store.byRef(ctx, rec.statusRef(), anybodys); err != nil || rec == nil {
-			return r.fail(toolresult.IdempotencyKeyExpired), nil, err // pruned meanwhile
+		if rec, err = rt.store.byRef(ctx, rec.statusRef(), anybodys); err != nil {
+			return nil, nil, err
+		}
+		if rec == nil {
+			return r.fail(toolresult.IdempotencyKeyExpired), nil, nil // pruned meanwhile
 		}
 	}
 	if err := rt.trust(ctx, r.tool, rec, r.bound, current); err != nil {
 		return nil, nil, err
 	}
 	if d == toolresult.ReceiptReconciled {
-		if rec, err = rt.reconcile(ctx, r, rec, current); err != nil || rec == nil {
-			return r.fail(toolresult.IdempotencyKeyExpired), nil, err
+		if rec, err = rt.reconcile(ctx, r, rec, current); err != nil {
+			return nil, nil, err
+		}
+		if rec == nil {
+			return r.fail(toolresult.IdempotencyKeyExpired), nil, nil
 		}
 	}
 	answer, err := rt.standing(r, rec, d)
