@@ -59,7 +59,7 @@ func (l *ledger) submit(ctx context.Context, n int64) error {
 		return err
 	}
 	pkg, err := l.rt.Submit(ctx, owner, b.Call(), approve(b))
-	if err == nil && pkg.Code() != toolresult.OutcomeUnknown {
+	if err == nil && pkg.Code() != toolresult.Accepted {
 		err = fmt.Errorf("submit: %v", pkg.Code())
 	}
 	return err

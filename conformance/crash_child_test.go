@@ -228,7 +228,7 @@ func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, known, i 
 		return "", err
 	}
 	switch pkg.Code() {
-	case toolresult.OK, toolresult.OutcomeUnknown, toolresult.OutputContractViolation, toolresult.ToolError:
+	case toolresult.OK, toolresult.Accepted, toolresult.OutcomeUnknown, toolresult.OutputContractViolation, toolresult.ToolError:
 	default:
 		return "", fmt.Errorf("%s: %s", p.key(i), pkg.Code())
 	}

@@ -23,6 +23,8 @@ const (
 	ApprovalRequired        Code = "APPROVAL_REQUIRED"
 	ApprovalInvalid         Code = "APPROVAL_INVALID"
 	TimeoutBeforeExecute    Code = "TIMEOUT_BEFORE_EXECUTE"
+	Accepted                Code = "ACCEPTED"
+	Cancelled               Code = "CANCELLED"
 	OutcomeUnknown          Code = "OUTCOME_UNKNOWN"
 	StatusConflict          Code = "STATUS_CONFLICT"
 	RateLimit               Code = "RATE_LIMIT"
@@ -81,6 +83,10 @@ var catalogue = []Entry{
 		"The approval does not cover exactly this action. Nothing was done; ask for a new approval."},
 	{TimeoutBeforeExecute, "execution", OutcomeNotStarted, "retry_after", 1000,
 		"The time ran out before the action started. Nothing was done; try again after the given time."},
+	{Accepted, "execution", OutcomeIsUnknown, "query_status", 0,
+		"The call was accepted and is not carried out yet. Ask for its status; do not repeat it, and do not say that it was done."},
+	{Cancelled, "execution", OutcomeNotStarted, "none", 0,
+		"A person cancelled this action before it began. Nothing was done, and nothing will be. Do not repeat the call."},
 	{OutcomeUnknown, "execution", OutcomeIsUnknown, "query_status", 0,
 		"The action may or may not have happened. Do not repeat it; ask for its status."},
 	{StatusConflict, "conflict", OutcomeIsUnknown, "human_review", 0,

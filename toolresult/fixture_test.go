@@ -75,7 +75,7 @@ func orderEvidence() toolresult.Evidence {
 // statusRefOf is the status_ref that a failure with the code carries.
 func statusRefOf(b *toolresult.Bound, code toolresult.Code) string {
 	switch code {
-	case toolresult.OutcomeUnknown:
+	case toolresult.Accepted, toolresult.OutcomeUnknown:
 		return b.StatusRef()
 	case toolresult.StatusConflict:
 		return "status_0123456789abcdef0123456789abcdef"

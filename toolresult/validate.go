@@ -337,7 +337,7 @@ func (c *checker) failedRef(m, model map[string]any) {
 		if !ValidStatusRef(ref) {
 			c.ps.add(path, "must be a status_ref")
 		}
-	case string(OutcomeUnknown):
+	case string(Accepted), string(OutcomeUnknown):
 		if ref != c.b.StatusRef() {
 			c.ps.add(path, "is another operation's")
 		}

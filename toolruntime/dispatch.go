@@ -64,10 +64,16 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	default:
 		return nil, &toolresult.InputError{Field: "failure", Rule: "is not a failure point of a dispatch"}
 	}
+	return rt.dispatch(ctx, p, c, o, false)
+}
+
+// dispatch carries a call out, or leaves a write to the workers.
+func (rt *Runtime) dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, o DispatchOptions, submit bool) (*toolresult.Package, error) {
 	r, err := rt.accept(p, c)
 	if err != nil {
 		return nil, err
 	}
+	r.tellAccepted, r.reserve = submit, submit || o.Failure == AfterIntentCommit
 	if err := rt.reversion(ctx, &r); err != nil {
 		return nil, err
 	}
@@ -81,7 +87,7 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	if c.IdempotencyKey == "" {
 		return r.fail(toolresult.IdempotencyKeyRequired), nil
 	}
-	if o.Failure != AfterIntentCommit {
+	if !r.reserve {
 		if err := toolresult.CheckWorkerID(o.WorkerID); err != nil {
 			return nil, err
 		}
@@ -110,7 +116,7 @@ func (rt *Runtime) write(ctx context.Context, r *request, o DispatchOptions) (*t
 	for range maxLooks {
 		// Not the time of the call: the host's callbacks may have taken long.
 		r.now = rt.now()
-		if o.Failure != AfterIntentCommit {
+		if !r.reserve {
 			if err := toolresult.CheckLease(r.now, o.LeaseSeconds); err != nil {
 				return nil, err
 			}
@@ -158,15 +164,15 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 		return nil, errApprovalExpired
 	}
 	v.admission = &admission{approval: approval, effect: r.tool.effect, version: r.tool.version, own: rt.own}
-	if o.Failure != AfterIntentCommit {
+	if !r.reserve {
 		v.admission.worker, v.admission.leaseSeconds = o.WorkerID, o.LeaseSeconds
 	}
 	rec, err := rt.store.reserve(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	if o.Failure == AfterIntentCommit {
-		return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
+	if r.reserve {
+		return r.unfinished(rec), nil
 	}
 	return rt.inline(ctx, r, rec, o)
 }
@@ -219,7 +225,15 @@ func (rt *Runtime) standing(r *request, rec *record, d toolresult.Delivery) (*to
 	case inReview:
 		return r.failAt(rec.reason(), rec.statusRef()), nil
 	}
-	return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
+	return r.unfinished(rec), nil
+}
+
+// unfinished is the answer while there is none.
+func (r *request) unfinished(rec *record) *toolresult.Package {
+	if r.tellAccepted && rec.state() == pending && rec.fence() == 0 {
+		return r.failAt(toolresult.Accepted, rec.statusRef())
+	}
+	return r.failAt(toolresult.OutcomeUnknown, rec.statusRef())
 }
 
 func (r *request) success(rec *record, e toolresult.Evidence, d toolresult.Delivery) *toolresult.Package {

@@ -2,15 +2,19 @@
 // approved, and provably.
 //
 // A service describes its tools as [Tool] values, opens a [Store] (package
-// sqlitestore), and makes a [Runtime] of both. Then it has three things to call:
+// sqlitestore or pgstore), and makes a [Runtime] of both. Then it calls:
 //
 //   - [Runtime.Dispatch] for a call that the model has proposed. A new write
 //     needs an approval and an idempotency key; a repetition is answered from the
 //     ledger and runs nothing.
-//   - [Runtime.QueryStatus] when an answer was OUTCOME_UNKNOWN. It never causes
-//     an effect.
-//   - [Runtime.Process] to finish what a dead process has left, as far as the
-//     tool's [EffectKind] allows.
+//   - [Runtime.Submit] for one that workers shall carry out, [Runtime.Work] to be
+//     such a worker, and [Runtime.Await] for the answer.
+//   - [Runtime.Status] when an answer was OUTCOME_UNKNOWN or ACCEPTED. It never causes
+//     an effect. [Runtime.QueryStatus] is the same for a model's own question.
+//   - [Runtime.Process] to finish one operation that a dead process has left, as far as
+//     the tool's [EffectKind] allows; a worker does so with all.
+//   - [Runtime.Cancel] to take back what has not begun.
+//   - [Runtime.Resolve] when a person has found out what nobody knew.
 //
 // [Runtime.Audit] recomputes everything that is stored.
 //
@@ -26,5 +30,6 @@
 //
 // Who may use a tool on a resource ([Authorizer]), who may approve ([Approvers]),
 // and, optionally, who a principal is now ([Resolver]). What is left out denies.
-// None of these, and no tool's code, ever runs inside a transaction.
+// None of these runs inside a transaction, and neither does a tool's code, but for
+// RunTx of a [Transactional] tool, which is for that.
 package toolruntime

@@ -25,6 +25,13 @@ var (
 	ErrDatabase     = engine.ErrDatabase
 )
 
+// ErrSchema says that a database was not opened because it is not a ledger of this
+// version: an older or newer one, somebody else's database, or a copy that was not
+// finished. The error's text says which, and what to do. Nothing was changed, and
+// nothing is wrong with what is stored: ask for it before [ErrContract], which every
+// such error matches as well.
+var ErrSchema = engine.ErrSchema
+
 // The kinds of database errors; each matches [ErrDatabase] as well.
 var (
 	ErrBusy       = engine.ErrBusy

@@ -53,3 +53,14 @@ func (rt *Runtime) TestingOnlyClaimBatch(ctx context.Context, n int) (claimed in
 func (rt *Runtime) TestingOnlyAuditInParts(ctx context.Context, opts *AuditOptions) (*AuditReport, error) {
 	return rt.audit(ctx, opts, sizes{snapshot: 6, span: 5, keys: 2, page: 2})
 }
+
+// TestingOnlyWatch waits as [Runtime.Wait] does, with another look at the ledger.
+func (rt *Runtime) TestingOnlyWatch(ctx context.Context, statusRef string, goesOn func() (bool, error)) error {
+	return rt.watch(ctx, statusRef, goesOn)
+}
+
+// TestingOnlyRings is what wakes who waits for an operation in this process.
+func TestingOnlyRings(statusRef string) (<-chan struct{}, func()) { return endings.expect(statusRef) }
+
+// TestingOnlyRing says that an operation has ended.
+func TestingOnlyRing(statusRef string) { endings.ring(statusRef) }

@@ -25,7 +25,7 @@ const (
 // expired lease goes from processing to processing, and an attempt that did
 // nothing goes back to pending.
 var transitions = map[state][]state{
-	pending:    {processing, succeeded},
+	pending:    {processing, succeeded, failed},
 	processing: {pending, processing, succeeded, failed, inReview},
 	succeeded:  {},
 	failed:     {},

@@ -21,24 +21,13 @@ type QueryOptions struct {
 //
 // c is the query's own call: the proposal and the idempotency key are those of
 // the call that it asks about, and the call id and response id are new, as
-// [toolresult.Call.StatusQuery] makes them.
+// [toolresult.Call.StatusQuery] makes them. It is how a model's own question for a
+// status is answered, under the contract. A host that wants to know what became of a
+// call asks [Runtime.Status], with the call as it was.
 func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c toolresult.Call, statusRef string, opts *QueryOptions) (*toolresult.Package, error) {
-	r, err := rt.accept(p, c)
-	if err != nil {
-		return nil, err
-	}
-	if r.tool != nil && r.tool.spec.Risk() == Read {
-		return r.fail(toolresult.UnknownTool), nil
-	}
-	if err := rt.reversion(ctx, &r); err != nil {
-		return nil, err
-	}
-	current, answer, err := rt.screen(ctx, &r)
+	r, current, answer, err := rt.asked(ctx, p, c)
 	if err != nil || answer != nil {
 		return answer, err
-	}
-	if c.IdempotencyKey == "" {
-		return r.fail(toolresult.IdempotencyKeyRequired), nil
 	}
 	if !toolresult.ValidStatusRef(statusRef) {
 		return r.fail(toolresult.NotFound), nil
@@ -78,6 +67,25 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 		return r.fail(toolresult.NotFound), nil // pruned meanwhile
 	}
 	return rt.standing(&r, rec, toolresult.ReceiptReconciled)
+}
+
+// asked screens the call of a question about an operation: of a write, under a key.
+func (rt *Runtime) asked(ctx context.Context, p toolresult.Principal, c toolresult.Call) (request, toolresult.Principal, *toolresult.Package, error) {
+	r, err := rt.accept(p, c)
+	if err != nil {
+		return r, p, nil, err
+	}
+	if r.tool != nil && r.tool.spec.Risk() == Read {
+		return r, p, r.fail(toolresult.UnknownTool), nil
+	}
+	if err := rt.reversion(ctx, &r); err != nil {
+		return r, p, nil, err
+	}
+	current, answer, err := rt.screen(ctx, &r)
+	if err == nil && answer == nil && c.IdempotencyKey == "" {
+		answer = r.fail(toolresult.IdempotencyKeyRequired)
+	}
+	return r, current, answer, err
 }
 
 // reconcile accepts a receipt for an unfinished operation, if there is one.

@@ -10,11 +10,12 @@ import (
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
-// A Store is the ledger: every method is a whole transaction, the same on every
-// database. One that returns nil has been committed and is durable; one that
-// returns an error matching [ErrCommitUnknown] may be repeated with equal
-// arguments and then gives the answer that it would have given. No callback of
-// the host ever runs inside a transaction.
+// A Store is the ledger, the same on every database. Each step of a call is one
+// transaction; an audit, a pruning and a copy take many. A step that returns nil has
+// been committed and is durable; one that returns an error matching
+// [ErrCommitUnknown] may be repeated with equal arguments and then gives the answer
+// that it would have given. No callback of the host runs inside a transaction, and no
+// tool's code does but RunTx, for which it is made.
 //
 // Open one with package sqlitestore or pgstore. It is safe for concurrent use.
 type Store struct {

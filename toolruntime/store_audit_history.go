@@ -59,6 +59,7 @@ var ends = map[Decision]struct {
 	ConfirmedDone:    {succeeded, ""},
 	ConfirmedNotDone: {failed, toolresult.ToolError},
 	Abandoned:        {failed, toolresult.OutcomeUnknown},
+	cancelled:        {failed, toolresult.Cancelled},
 }
 
 // checkResolutions holds decisions against their operation and its event.
@@ -115,6 +116,7 @@ func checkHistory(w *whole) (fs findings) {
 	case w.lacksEvent:
 	case w.state() == succeeded && (last == endRejected || last == endGivenUp) && decision != ConfirmedDone,
 		w.state() == failed && w.reason() == toolresult.OutcomeUnknown && decision != Abandoned,
+		w.state() == failed && w.reason() == toolresult.Cancelled && (decision != cancelled || w.fence() > 0),
 		w.state() == failed && w.reason() == toolresult.ToolError && last != endGivenUp && decision != ConfirmedNotDone:
 		fs.add("AUDIT_RESOLUTION", "it has ended without an attempt or a resolution that ends it")
 	}

@@ -82,6 +82,7 @@ type commitment struct {
 // operation, all or nothing. An operation that has ended with this very receipt
 // is left as it is.
 func (s *Store) commit(ctx context.Context, c commitment) (r *record, err error) {
+	defer endings.ring(c.record.statusRef())
 	plan := c.plan()
 	tried, stored, doubt := s.commitAtOnce(ctx, plan)
 	if stored {
@@ -243,6 +244,7 @@ type parking struct {
 
 // park puts an operation in review, with the answer that is the reason.
 func (s *Store) park(ctx context.Context, p parking) error {
+	defer endings.ring(p.record.statusRef())
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		r, err := claimed(ctx, q, p.record)
 		if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
-// A settlement is a person's decision about an operation in review.
+// A settlement is a person's decision about an operation, in review or, to cancel it,
+// before its first attempt.
 type settlement struct {
 	record        *record
 	decision      Decision
@@ -22,18 +23,19 @@ type settlement struct {
 // resolve records a decision and does what it says, in one transaction. A
 // repetition of the decision that was made finds it done.
 func (s *Store) resolve(ctx context.Context, v settlement) error {
+	defer endings.ring(v.record.statusRef())
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		o, err := q.GetOperation(ctx, v.record.operation.OperationPK)
 		if there, err := found(err); err != nil {
 			return err
 		} else if !there {
-			return ErrNotInReview // it has ended long ago, and was pruned
+			return v.refused() // it has ended long ago, and was pruned
 		}
 		r := &record{operation: o}
 		if err := r.readEvent(ctx, q); err != nil {
 			return err
 		}
-		if r.state() != inReview {
+		if !v.decides(r) {
 			return r.resolvedBefore(ctx, q, v)
 		}
 		if !sameIntent(&o, &v.record.operation) {
@@ -53,6 +55,22 @@ func (s *Store) resolve(ctx context.Context, v settlement) error {
 	})
 }
 
+// decides reports whether the decision can be made about r as it stands.
+func (v settlement) decides(r *record) bool {
+	if v.decision == cancelled {
+		return r.state() == pending && r.fence() == 0
+	}
+	return r.state() == inReview
+}
+
+// refused is the error of a decision that cannot be made.
+func (v settlement) refused() error {
+	if v.decision == cancelled {
+		return ErrBegun
+	}
+	return ErrNotInReview
+}
+
 // settle does what was decided. decisions is how many there are with it: the event
 // counts them, so that the audit misses one that is gone.
 func (r *record) settle(ctx context.Context, q dbgen.Querier, v settlement, decisions int64) error {
@@ -64,6 +82,8 @@ func (r *record) settle(ctx context.Context, q dbgen.Querier, v settlement, deci
 		return r.apply(ctx, q, move{to: succeeded, now: v.now, decisions: decisions})
 	case ConfirmedNotDone:
 		return r.apply(ctx, q, move{to: failed, now: v.now, reason: toolresult.ToolError, decisions: decisions})
+	case cancelled:
+		return r.apply(ctx, q, move{to: failed, now: r.later(v.now), reason: toolresult.Cancelled, decisions: decisions})
 	case Abandoned:
 		return r.apply(ctx, q, move{to: failed, now: v.now, reason: toolresult.OutcomeUnknown, decisions: decisions})
 	}
@@ -77,11 +97,11 @@ func (r *record) resolvedBefore(ctx context.Context, q dbgen.Querier, v settleme
 		return err
 	}
 	if len(rows) == 0 {
-		return ErrNotInReview
+		return v.refused()
 	}
 	last := rows[len(rows)-1]
 	if last.Decision != string(v.decision) || last.Actor != v.actor || last.Reason != v.reason {
-		return fmt.Errorf("%w: it was resolved otherwise", ErrNotInReview)
+		return fmt.Errorf("%w: it was resolved otherwise", v.refused())
 	}
 	if v.decision == ConfirmedDone {
 		if err := r.readLocal(ctx, q); err != nil {

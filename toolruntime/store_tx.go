@@ -61,6 +61,7 @@ func (a *attempt) runTx(ctx, limited context.Context) (Outcome, error) {
 // commitWith runs effect and accepts its receipt in one transaction, under the
 // fence of a claim. It shares its commit with nobody.
 func (s *Store) commitWith(ctx context.Context, c *record, effect func(Tx) (toolresult.Evidence, error), clock func() int64) (r *record, err error) {
+	defer endings.ring(c.statusRef())
 	fence := c.fence()
 	err = s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) (err error) {
 		if r, err = claimed(ctx, q, c); err != nil {

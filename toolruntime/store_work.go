@@ -177,6 +177,7 @@ func (s *Store) giveBack(ctx context.Context, c claim, now int64, after time.Dur
 
 // fail ends an operation of which nothing was done and nothing will be.
 func (s *Store) fail(ctx context.Context, c *record, reason toolresult.Code, now int64) (done *record, err error) {
+	defer endings.ring(c.statusRef())
 	return s.held(ctx, c, endGivenUp, func(ctx context.Context, q dbgen.Querier, r *record) error {
 		return r.apply(ctx, q, move{to: failed, now: r.later(now), reason: reason, ending: endGivenUp})
 	})

@@ -2,17 +2,22 @@ package toolruntime
 
 import (
 	"context"
-	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // Submit reserves a write for the workers ([Runtime.Work]) and answers at once:
-// OUTCOME_UNKNOWN with the status_ref for an intent that was accepted now or
-// before and has not ended. In all else it is [Runtime.Dispatch].
+// ACCEPTED with the status_ref for an intent that is in the ledger, from now on or
+// since before, and of which no attempt has begun. It is on disk then, and will be
+// carried out, whatever dies. OUTCOME_UNKNOWN is what it is for [Runtime.Dispatch]: an
+// attempt is running, or was, and has not come to an end. So is all else: a read is
+// answered at once, and a call that has ended from the ledger.
+//
+// ACCEPTED is no success: the status of its package is unknown, and it tells the model
+// not to say that the action was done.
 func (rt *Runtime) Submit(ctx context.Context, p toolresult.Principal, c toolresult.Call, approvals ...toolresult.Approval) (*toolresult.Package, error) {
-	pkg, err := rt.Dispatch(ctx, p, c, &DispatchOptions{Approvals: approvals, Failure: AfterIntentCommit})
-	if err == nil && pkg.Code() == toolresult.OutcomeUnknown {
+	pkg, err := rt.dispatch(ctx, p, c, DispatchOptions{Approvals: approvals, Failure: NoFailure}, true)
+	if err == nil && pkg.Code() == toolresult.Accepted {
 		rt.signal()
 	}
 	return pkg, err
@@ -23,32 +28,5 @@ func (rt *Runtime) signal() {
 	select {
 	case rt.wake <- struct{}{}:
 	default:
-	}
-}
-
-// waitPoll is how often Wait looks at the ledger, where another process may have
-// ended the operation.
-const waitPoll = 100 * time.Millisecond
-
-// Wait returns when an operation has ended or is in review, or when ctx ends. Ask
-// for its answer with [Runtime.Dispatch] or [Runtime.QueryStatus].
-func (rt *Runtime) Wait(ctx context.Context, statusRef string) error {
-	tick := time.NewTicker(waitPoll)
-	defer tick.Stop()
-	for {
-		rec, err := rt.store.byRef(ctx, statusRef, anybodys)
-		switch {
-		case err != nil:
-			return err
-		case rec == nil:
-			return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
-		case rec.state() != pending && rec.state() != processing:
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 }

@@ -148,9 +148,12 @@ type Tool[In, Out any] struct {
 	Run func(context.Context, Effect, In) (Receipt[Out], error)
 	// RunTx has the effect of a transactional tool, which has no Run: rows that are
 	// written through tx, and kept only together with the receipt. An error means
-	// that nothing was done, and it is run again. On SQLite nobody else can write
-	// meanwhile, so it must be short. On PostgreSQL it names tables outside the
-	// ledger's schema with theirs, and leaves the session's settings alone.
+	// that nothing was done, and it is run again. It runs inside the transaction, the
+	// only code of the host that does. On SQLite nobody else can write meanwhile, so
+	// it must be short. On PostgreSQL it may run several times within one attempt,
+	// when the server asks for a repetition or the connection is lost: what it does
+	// past tx happens as often. It names tables outside the ledger's schema with
+	// theirs there, and leaves the session's settings alone.
 	RunTx func(context.Context, Tx, Effect, In) (Receipt[Out], error)
 	// Find asks the downstream about the effect without causing it: false means
 	// that it has not happened and will not by itself, an error that the

@@ -117,7 +117,7 @@ func (s *shop) submit(tool, key string) string {
 		s.t.Fatal(err)
 	}
 	pkg, err := s.Submit(context.Background(), payer, c, toolresult.NewApproval(b, "a", "reviewer", s.time()+60))
-	if err != nil || pkg.Code() != toolresult.OutcomeUnknown || pkg.StatusRef() != b.StatusRef() {
+	if err != nil || pkg.Code() != toolresult.Accepted || pkg.StatusRef() != b.StatusRef() {
 		s.t.Fatalf("submit: %v, %v", pkg, err)
 	}
 	return pkg.StatusRef()

@@ -66,6 +66,20 @@ request_id, data, and optionally resource_revision and observed_at.`,
 			run: reviewResolve,
 		},
 		{
+			name: "cancel", needs: []string{"db", "status-ref", "actor", "reason"},
+			summary: "cancel an operation before its first attempt",
+			detail: `Ends an operation that was accepted and of which no attempt has begun: nothing was
+done, and nothing will be. Its key stays used. Once an attempt has begun it is
+refused, because the effect may happen.`,
+			example: `toolruntime cancel --db refunds.sqlite3 --status-ref status_0123456789abcdef0123456789abcdef \
+    --actor dana --reason "the customer has called"`,
+			flags: func(o *options, f *flag.FlagSet) {
+				o.withRef(f)
+				o.withActor(f)
+			},
+			run: cancel,
+		},
+		{
 			name: "redrive", needs: []string{"db", "actor", "reason"},
 			summary: "let operations be attempted again that certainly did nothing",
 			detail: `Gives operations back to the workers that are in review with TOOL_ERROR: of them
@@ -195,6 +209,15 @@ func reviewResolve(ctx context.Context, o *options, p *printer) (bool, error) {
 			v.Receipt = r
 		}
 		if err := d.rt.Resolve(ctx, v); err != nil {
+			return false, err
+		}
+		return show(ctx, o, p)
+	})
+}
+
+func cancel(ctx context.Context, o *options, p *printer) (bool, error) {
+	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
+		if err := d.rt.Cancel(ctx, o.statusRef, o.actor, o.reason); err != nil {
 			return false, err
 		}
 		return show(ctx, o, p)

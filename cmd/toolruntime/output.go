@@ -161,6 +161,8 @@ func describe(err error) (code, message string) {
 		return "FIXTURE_CONTRACT_ERROR", err.Error()
 	case errors.Is(err, toolruntime.ErrNotInReview):
 		return "INVALID_VALUE", "status-ref: the operation is not in review, or was resolved otherwise; `toolruntime show` says how it stands"
+	case errors.Is(err, toolruntime.ErrBegun):
+		return "INVALID_VALUE", "status-ref: an attempt of the operation has begun, or it has ended; `toolruntime show` says how it stands"
 	case errors.Is(err, toolruntime.ErrContract):
 		return "PERSISTENCE_CONTRACT_ERROR", err.Error()
 	case errors.As(err, &session):

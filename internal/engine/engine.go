@@ -171,6 +171,8 @@ var (
 	ErrCommitUnknown = errors.New("outcome of the commit is unknown")
 	// ErrContract: stored state breaks its contract.
 	ErrContract = errors.New("stored state breaks its contract")
+	// ErrSchema: the database is of another version, or is no ledger.
+	ErrSchema = errors.New("the database is not a ledger of this version")
 	// ErrMistyped: a stored value is of another type than its column should have.
 	// It matches ErrContract.
 	ErrMistyped = fmt.Errorf("%w: a value has another type than its column", ErrContract)
@@ -240,5 +242,5 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("the database is %s, and this version needs %s: %s", e.Found, SchemaVersion, e.Hint)
 }
 
-// Is matches ErrContract.
-func (e *SchemaError) Is(target error) bool { return target == ErrContract }
+// Is matches ErrSchema, and ErrContract, as the contract's tests want it.
+func (e *SchemaError) Is(target error) bool { return target == ErrSchema || target == ErrContract }

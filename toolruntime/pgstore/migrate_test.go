@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var refused *engine.SchemaError
-		if _, err := Open(ctx, address, &Options{Migrate: true}); !errors.As(err, &refused) || !strings.Contains(refused.Hint, hint) {
+		if _, err := Open(ctx, address, &Options{Migrate: true}); !errors.As(err, &refused) || !errors.Is(err, engine.ErrSchema) || !strings.Contains(refused.Hint, hint) {
 			t.Errorf("%s: %v", change, err)
 		}
 	}

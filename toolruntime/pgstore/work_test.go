@@ -79,7 +79,7 @@ func TestWorkTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		pkg, err := rt.Submit(ctx, p, c, toolresult.NewApproval(b, "approval", "reviewer", toolresult.MaxTime))
-		if err != nil || pkg.Code() != toolresult.OutcomeUnknown {
+		if err != nil || pkg.Code() != toolresult.Accepted {
 			t.Fatal(pkg, err)
 		}
 		refs = append(refs, pkg.StatusRef())

@@ -164,15 +164,15 @@ func TestOpenRefuses(t *testing.T) {
 		kind error
 		hint string
 	}{
-		{"v3", func(t *testing.T, path string) { rename(t, copyOf(t, reference), path) }, toolruntime.ErrContract, "toolruntime migrate"},
-		{"newer", newer, toolruntime.ErrContract, "newer version"},
+		{"v3", func(t *testing.T, path string) { rename(t, copyOf(t, reference), path) }, toolruntime.ErrSchema, "toolruntime migrate"},
+		{"newer", newer, toolruntime.ErrSchema, "newer version"},
 		{"another schema version", func(t *testing.T, path string) {
 			if _, err := Migrate(context.Background(), path, nil); err != nil {
 				t.Fatal(err)
 			}
 			exec1(t, path, "UPDATE runtime_metadata SET metadata_value = 'future'")
-		}, toolruntime.ErrContract, "version of the library that made it"},
-		{"somebody else's", func(t *testing.T, path string) { exec1(t, path, "CREATE TABLE customers (id INTEGER)") }, toolruntime.ErrContract, "another file"},
+		}, toolruntime.ErrSchema, "version of the library that made it"},
+		{"somebody else's", func(t *testing.T, path string) { exec1(t, path, "CREATE TABLE customers (id INTEGER)") }, toolruntime.ErrSchema, "another file"},
 		{"no database", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, bytes.Repeat([]byte("not a database. "), 100), 0o600); err != nil {
 				t.Fatal(err)
@@ -192,6 +192,9 @@ func TestOpenRefuses(t *testing.T) {
 			_, err := Open(context.Background(), path, nil)
 			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.hint) {
 				t.Errorf("open: %v", err)
+			}
+			if errors.Is(err, toolruntime.ErrSchema) != errors.Is(err, toolruntime.ErrContract) {
+				t.Errorf("one of ErrSchema and ErrContract alone: %v", err)
 			}
 			if err != nil && strings.Contains(err.Error(), path) {
 				t.Errorf("the error names the path: %v", err)

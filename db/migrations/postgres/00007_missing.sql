@@ -16,13 +16,18 @@ CREATE TABLE tombstone_resolutions (
     status_ref text COLLATE "C" NOT NULL REFERENCES tombstones (status_ref) ON DELETE RESTRICT,
     seq bigint NOT NULL CONSTRAINT tombstone_resolutions_seq CHECK (seq >= 1),
     decision text NOT NULL
-        CONSTRAINT tombstone_resolutions_decision CHECK (decision IN ('confirmed_done', 'confirmed_not_done', 'try_again', 'abandoned')),
+        CONSTRAINT tombstone_resolutions_decision CHECK (decision IN ('confirmed_done', 'confirmed_not_done', 'try_again', 'abandoned', 'cancelled')),
     actor text NOT NULL,
     reason text NOT NULL,
     decided_at bigint NOT NULL CONSTRAINT tombstone_resolutions_decided_at CHECK (decided_at >= 0),
     row_digest bytea NOT NULL DEFAULT ''::bytea CONSTRAINT tombstone_resolutions_row_digest CHECK (length(row_digest) IN (0, 32)),
     PRIMARY KEY (status_ref, seq)
 );
+
+-- A person may cancel an operation before its first attempt; seq is 1 then.
+ALTER TABLE resolutions DROP CONSTRAINT resolutions_decision;
+ALTER TABLE resolutions ADD CONSTRAINT resolutions_decision
+    CHECK (decision IN ('confirmed_done', 'confirmed_not_done', 'try_again', 'abandoned', 'cancelled'));
 
 -- How many tombstones there are: each is the only thing that keeps its key refused.
 INSERT INTO runtime_metadata (metadata_key, metadata_value)

@@ -16,13 +16,30 @@ CREATE TABLE tombstone_resolutions (
     status_ref TEXT NOT NULL REFERENCES tombstones (status_ref) ON DELETE RESTRICT,
     seq INTEGER NOT NULL CONSTRAINT tombstone_resolutions_seq CHECK (seq >= 1),
     decision TEXT NOT NULL
-        CONSTRAINT tombstone_resolutions_decision CHECK (decision IN ('confirmed_done', 'confirmed_not_done', 'try_again', 'abandoned')),
+        CONSTRAINT tombstone_resolutions_decision CHECK (decision IN ('confirmed_done', 'confirmed_not_done', 'try_again', 'abandoned', 'cancelled')),
     actor TEXT NOT NULL,
     reason TEXT NOT NULL,
     decided_at INTEGER NOT NULL CONSTRAINT tombstone_resolutions_decided_at CHECK (decided_at >= 0),
     row_digest BLOB NOT NULL DEFAULT x'' CONSTRAINT tombstone_resolutions_row_digest CHECK (length(row_digest) IN (0, 32)),
     PRIMARY KEY (status_ref, seq)
 ) STRICT, WITHOUT ROWID;
+
+-- A person may cancel an operation before its first attempt; seq is 1 then.
+CREATE TABLE resolutions_new (
+    operation_pk INTEGER NOT NULL REFERENCES operations (operation_pk) ON DELETE RESTRICT,
+    seq INTEGER NOT NULL CONSTRAINT resolutions_seq CHECK (seq >= 1),
+    decision TEXT NOT NULL
+        CONSTRAINT resolutions_decision CHECK (decision IN ('confirmed_done', 'confirmed_not_done', 'try_again', 'abandoned', 'cancelled')),
+    actor TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    decided_at INTEGER NOT NULL CONSTRAINT resolutions_decided_at CHECK (decided_at >= 0),
+    row_digest BLOB NOT NULL DEFAULT x'' CONSTRAINT resolutions_row_digest CHECK (length(row_digest) IN (0, 32)),
+    PRIMARY KEY (operation_pk, seq)
+) STRICT, WITHOUT ROWID;
+INSERT INTO resolutions_new (operation_pk, seq, decision, actor, reason, decided_at, row_digest)
+SELECT operation_pk, seq, decision, actor, reason, decided_at, row_digest FROM resolutions;
+DROP TABLE resolutions;
+ALTER TABLE resolutions_new RENAME TO resolutions;
 
 -- How many tombstones there are: each is the only thing that keeps its key refused.
 INSERT INTO runtime_metadata (metadata_key, metadata_value)

@@ -143,10 +143,7 @@ func (s service) submit(ctx context.Context, o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Wait(ctx, b.StatusRef()); err != nil {
-			return err
-		}
-		pkg, err := s.Dispatch(ctx, customer, c, nil) // a repetition: it is answered, and pays nothing
+		pkg, err := s.Await(ctx, customer, c)
 		if err != nil {
 			return err
 		}
@@ -191,7 +188,7 @@ func (s service) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "ask again", http.StatusServiceUnavailable) // with the same key
 	case pkg.Code() == toolresult.OK && pkg.Decode(&p) == nil:
 		fmt.Fprintln(w, p.PaymentID)
-	case pkg.Code() == toolresult.OutcomeUnknown:
+	case pkg.Code() == toolresult.Accepted, pkg.Code() == toolresult.OutcomeUnknown:
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprintln(w, pkg.StatusRef())
 	default:

@@ -1,0 +1,52 @@
+package toolruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// cancelled is the decision of [Runtime.Cancel]. It is none of those that end a review.
+const cancelled Decision = "cancelled"
+
+// ErrBegun says that an operation cannot be cancelled any more: an attempt of it has
+// begun, and may have had its effect, or it has ended.
+var ErrBegun = errors.New("an attempt of the operation has begun, or it has ended")
+
+// Cancel ends an operation that was accepted ([Runtime.Submit]) and of which no attempt
+// has begun, and records who has said so, and why, forever. Nothing was done and
+// nothing will be; every repetition of the call is answered with CANCELLED, and its key
+// stays used. A worker that is about to claim it either does so first, and then it is
+// [ErrBegun], or never. Repeating it changes nothing.
+//
+// actor is an identifier, and reason at most 1,000 code points. Of a call the
+// status_ref is in the package of Submit, and in what [Runtime.Bind] returns.
+func (rt *Runtime) Cancel(ctx context.Context, statusRef, actor, reason string) error {
+	if !toolresult.ValidStatusRef(statusRef) {
+		return &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+	}
+	if err := rt.store.checkActor(actor, reason); err != nil {
+		return err
+	}
+	rec, err := rt.store.byRef(ctx, statusRef, anybodys)
+	if err != nil {
+		return err
+	}
+	if rec == nil {
+		return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
+	}
+	s := settlement{record: rec, decision: cancelled, actor: actor, reason: reason, now: rt.now()}
+	if err := toolresult.CheckTime("now", s.now); err != nil {
+		return err
+	}
+	err = rt.store.resolve(ctx, s)
+	if errors.Is(err, ErrLeaseLost) { // a worker was faster by a hair
+		err = ErrBegun
+	}
+	if err != nil {
+		return fmt.Errorf("toolruntime: cancel %s: %w", statusRef, err)
+	}
+	return nil
+}
