@@ -29,7 +29,7 @@ var digestAlone = map[string]bool{
 	"call_bindings.api_family": true, "call_bindings.call_id": true, "call_bindings.created_at": true, "call_bindings.fingerprint_sha256": true, "call_bindings.provider": true, "call_bindings.response_id": true, "call_bindings.status_ref": true, "call_bindings.subject_id": true, "call_bindings.tenant_id": true,
 	"downstream_receipts.committed_at": true, "downstream_receipts.downstream_request_id": true, "downstream_receipts.observed_at": true, "downstream_receipts.receipt_id": true, "downstream_receipts.resource_revision": true, "downstream_receipts.result_json": true,
 	"local_receipts.reconciled_at":   true,
-	"operations.approval_expires_at": true, "operations.approval_id": true, "operations.completed_at": true, "operations.handler_revision": true, "operations.producer_revision": true,
+	"operations.approval_expires_at": true, "operations.approval_id": true, "operations.completed_at": true,
 	"outbox.decisions": true, "outbox.lease_owner": true, "outbox.next_attempt_at": true,
 	"paused_tools.actor": true, "paused_tools.paused_at": true, "paused_tools.reason": true, "paused_tools.tool_name": true,
 	"rejected_receipts.downstream_request_id": true, "rejected_receipts.observed_at": true, "rejected_receipts.producer_revision": true, "rejected_receipts.receipt_id": true, "rejected_receipts.recorded_at": true, "rejected_receipts.resource_revision": true, "rejected_receipts.result_text": true, "rejected_receipts.violation": true,
@@ -123,7 +123,7 @@ func TestTamper(t *testing.T) {
 			"downstream_receipts", "local_receipts", "rejected_receipts", "attempts", "resolutions",
 			"tombstones", "tombstone_resolutions", "paused_tools"} {
 			tampering := readTable(t, db, table)
-			for _, m := range tampering.mutations() {
+			for _, m := range sample(e, tampering.mutations()) {
 				switch tampering.try(t, d, db, m, missed) {
 				case "refused":
 					refused++
@@ -136,15 +136,33 @@ func TestTamper(t *testing.T) {
 			t.Fatalf("the audit of the restored ledger: %q", r.SemanticErrors)
 		}
 		for column := range digestAlone {
-			if !missed[column] {
+			if !missed[column] && !sampled(e) {
 				t.Errorf("%s: every change is found without its row's digest", column)
 			}
 		}
 		t.Logf("%d changes: %d refused by the schema, %d found by the audit", refused+detected, refused, detected)
-		if refused < 100 || detected < 1000 {
+		if refused < 60 || detected < 500 {
 			t.Error("hardly anything was changed")
 		}
 	})
+}
+
+func sampled(e engine) bool { return e.name != engines[0].name && !long() }
+
+// sample is all changes on SQLite. Elsewhere, where an audit takes far longer, it is
+// one in four unless all are asked for: the rule is the same code, and every column of
+// every table is among them.
+func sample(e engine, ms []mutation) []mutation {
+	if !sampled(e) {
+		return ms
+	}
+	var some []mutation
+	for i, m := range ms {
+		if i%4 == 0 || i > 0 && ms[i-1].column != m.column {
+			some = append(some, m)
+		}
+	}
+	return some
 }
 
 // A table with its rows as they were read.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/limits"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // A pace holds a tool to its limits.
@@ -303,36 +302,6 @@ func (w *worker) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lease is one that lasts for at least Lease: the ledger's clock counts whole
-// seconds, and up to one of them has passed already.
-func (w *worker) lease() term {
-	now := w.rt.now()
-	return term{now, limits.After(now, limits.Plus(w.Lease, time.Second)), w.rt.own}
-}
-
-// insist is [Runtime.insist] for a claim of which no attempt is made: unrecorded, it
-// would pass for one that may have had its effect.
-func (w *worker) insist(ctx context.Context, what string, c claim, write func(context.Context) error) error {
-	free := context.WithoutCancel(ctx)
-	return w.rt.insist(func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, w.Lease) },
-		what, c.statusRef(), func(try try) error { return try(func() error { return write(free) }) })
-}
-
-// unrun gives back an operation of which no attempt could be made.
-func (w *worker) unrun(ctx context.Context, c claim, cause error) error {
-	if errors.Is(cause, ErrLeaseLost) {
-		return cause
-	}
-	return errors.Join(cause, w.giveBack(ctx, c, backoff(c.fence())))
-}
-
-// giveBack lets others have an operation after a while.
-func (w *worker) giveBack(ctx context.Context, c claim, after time.Duration) error {
-	return w.insist(ctx, "give back", c, func(ctx context.Context) error {
-		return w.rt.store.giveBack(ctx, c, w.rt.now(), after)
-	})
-}
-
 // handle carries out an operation that is claimed.
 func (w *worker) handle(ctx context.Context, c claim) {
 	pk := c.operation.OperationPK
@@ -361,83 +330,4 @@ func (w *worker) leaveAlone(pk int64, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken[pk] = w.rt.clock().Add(d)
-}
-
-func (w *worker) run(ctx context.Context, c claim) error {
-	if over, err := w.exhausted(ctx, c); over {
-		return err
-	} else if err != nil {
-		return w.unrun(ctx, c, err)
-	}
-	// The claim may have taken long, and begin with little of its lease left.
-	left := w.rt.left(c.record)
-	if left < w.Lease/3*2 {
-		left = w.Lease // from before it is renewed
-		begun := time.Now()
-		if err := w.rt.store.renew(ctx, c.record, w.lease()); err != nil {
-			return w.unrun(ctx, c, err)
-		}
-		left -= time.Since(begun)
-	}
-	held, release := w.hold(ctx, c.record, left)
-	defer release()
-	_, err := w.rt.attempt(held, w.rt.carrier(c.record), c, attemptOptions{worker: w.WorkOptions, shutdown: ctx})
-	return err
-}
-
-// exhausted puts an operation in review that was attempted too often or for too
-// long.
-func (w *worker) exhausted(ctx context.Context, c claim) (bool, error) {
-	now, maxAge := w.rt.now(), int64(w.MaxAge/time.Second)
-	if c.fence() <= w.MaxAttempts && now-c.operation.CreatedAt <= maxAge {
-		return false, nil
-	}
-	n, since, err := w.rt.store.tries(ctx, &c.operation)
-	if err != nil || n < w.MaxAttempts && now-since <= maxAge {
-		return false, err
-	}
-	p := parking{record: c.record, fence: c.fence(), reason: toolresult.ToolError, now: now, ending: endNotDone}
-	if c.lost {
-		p.reason, p.ending = toolresult.OutcomeUnknown, endUnknown
-	}
-	return true, w.insist(ctx, "park", c, func(ctx context.Context) error { return w.rt.store.park(ctx, p) })
-}
-
-// hold renews the lease of a claim until release is called. The context that it
-// returns ends when the lease is lost, or may be: when as much time has passed, by
-// the monotonic clock, as was left of it or as the last renewal gave. Renewing goes
-// on then, because a lease that nobody has taken can be had again, for what the
-// handler has come to.
-func (w *worker) hold(ctx context.Context, c *record, left time.Duration) (context.Context, func()) {
-	renewals, stop := context.WithCancel(ctx)
-	held, cancel := context.WithCancelCause(ctx)
-	over := time.AfterFunc(left, func() { cancel(ErrLeaseLost) })
-	key, claimed := keyOf(c), *c // the attempt changes c
-	var renewing sync.WaitGroup
-	renewing.Go(func() {
-		tick := time.NewTicker(w.Lease / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-renewals.Done():
-				return
-			case <-tick.C:
-			}
-			begun := time.Now()
-			switch err := w.rt.store.renew(renewals, &claimed, w.lease()); {
-			case err == nil:
-				over.Reset(w.Lease - time.Since(begun))
-				inHand.extend(key, w.Lease)
-			case errors.Is(err, ErrLeaseLost):
-				cancel(ErrLeaseLost)
-				return
-			}
-		}
-	})
-	return held, func() {
-		stop()
-		renewing.Wait()
-		over.Stop()
-		cancel(nil)
-	}
 }
