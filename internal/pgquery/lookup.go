@@ -45,18 +45,18 @@ type Known struct {
 	Free  dbgen.LookupFreeRow
 }
 
-// LookupOnce reads what Lookup and LookupFree read, into known.
+// LookupOnce reads what Lookup and LookupFree read, into known. A session with another
+// search_path has read something else.
 func LookupOnce(path string, arg dbgen.LookupParams, known *Known) Statement {
 	s := recorded(func(ctx context.Context, q *postgres.Queries) error {
-		return q.LookupOnce(ctx, postgres.LookupOnceParams{
-			TenantID: arg.TenantID, SubjectID: arg.SubjectID, Provider: arg.Provider, APIFamily: arg.APIFamily,
-			ResponseID: arg.ResponseID, CallID: arg.CallID, ToolName: arg.ToolName, IdempotencyKey: arg.IdempotencyKey,
-			SearchPath: path,
-		})
+		return q.LookupOnce(ctx, postgres.LookupOnceParams(arg))
 	})
 	s.read = func(rows pgx.Rows) error {
 		if !rows.Next() {
 			return noRow(rows)
+		}
+		if values := rows.RawValues(); string(values[len(values)-1]) != path {
+			return ErrElsewhere
 		}
 		c := newColumns(rows)
 		known.Found = c.values[0] != nil

@@ -5,8 +5,7 @@
 
 -- How many decisions of people there are about an operation, from the first one
 -- on that is made with this column.
-ALTER TABLE outbox ADD COLUMN decisions bigint NOT NULL DEFAULT 0
-    CONSTRAINT outbox_decisions CHECK (decisions >= 0);
+ALTER TABLE outbox ADD COLUMN decisions bigint NOT NULL DEFAULT 0;
 ALTER TABLE tombstones ADD COLUMN decisions bigint NOT NULL DEFAULT 0
     CONSTRAINT tombstones_decisions CHECK (decisions >= 0);
 

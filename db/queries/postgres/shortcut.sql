@@ -18,9 +18,9 @@ FROM pg_catalog.generate_series(CAST(1 AS BIGINT), CAST(@keys AS BIGINT))
 WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT);
 
 -- name: LookupOnce :exec
--- LookupOnce is Lookup and LookupFree in one, and one row, unless the session is
--- another: what there is not is null. The scope is not repeated. A snapshot has an operation or, once it was
--- pruned, its tombstone.
+-- LookupOnce is Lookup and LookupFree in one, and always one row: what there is not
+-- is null. The scope is not repeated. A snapshot has an operation or, once it was
+-- pruned, its tombstone. Who reads it holds the search_path, which is quicker.
 SELECT
     operations.operation_pk, operations.request_sha256, operations.arguments_json,
     operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision,
@@ -46,8 +46,8 @@ SELECT
         SELECT COUNT(*) FROM tombstones
         WHERE tombstones.tenant_id = @tenant_id AND tombstones.subject_id = @subject_id
             AND tombstones.tool_name = @tool_name AND tombstones.idempotency_key = @idempotency_key
-    ) END AS tombstones
-FROM (SELECT 1 AS one WHERE pg_catalog.current_setting('search_path') = CAST(@search_path AS TEXT)) AS call
+    ) END AS tombstones, pg_catalog.current_setting('search_path') AS search_path
+FROM (SELECT 1 AS one) AS call
 LEFT JOIN operations ON operations.tenant_id = @tenant_id AND operations.subject_id = @subject_id
     AND operations.tool_name = @tool_name AND operations.idempotency_key = @idempotency_key
 LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk;

@@ -257,8 +257,8 @@ SELECT
         SELECT COUNT(*) FROM tombstones
         WHERE tombstones.tenant_id = $1 AND tombstones.subject_id = $2
             AND tombstones.tool_name = $7 AND tombstones.idempotency_key = $8
-    ) END AS tombstones
-FROM (SELECT 1 AS one WHERE pg_catalog.current_setting('search_path') = CAST($9 AS TEXT)) AS call
+    ) END AS tombstones, pg_catalog.current_setting('search_path') AS search_path
+FROM (SELECT 1 AS one) AS call
 LEFT JOIN operations ON operations.tenant_id = $1 AND operations.subject_id = $2
     AND operations.tool_name = $7 AND operations.idempotency_key = $8
 LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_pk
@@ -273,12 +273,11 @@ type LookupOnceParams struct {
 	CallID         string
 	ToolName       string
 	IdempotencyKey string
-	SearchPath     string
 }
 
-// LookupOnce is Lookup and LookupFree in one, and one row, unless the session is
-// another: what there is not is null. The scope is not repeated. A snapshot has an operation or, once it was
-// pruned, its tombstone.
+// LookupOnce is Lookup and LookupFree in one, and always one row: what there is not
+// is null. The scope is not repeated. A snapshot has an operation or, once it was
+// pruned, its tombstone. Who reads it holds the search_path, which is quicker.
 func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) error {
 	_, err := q.db.ExecContext(ctx, lookupOnce,
 		arg.TenantID,
@@ -289,7 +288,6 @@ func (q *Queries) LookupOnce(ctx context.Context, arg LookupOnceParams) error {
 		arg.CallID,
 		arg.ToolName,
 		arg.IdempotencyKey,
-		arg.SearchPath,
 	)
 	return err
 }
