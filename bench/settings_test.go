@@ -13,7 +13,7 @@ import (
 // TestSettings reads in the source of package sqlitestore how the ledger's
 // connections are set, and fails when the floor's are set otherwise.
 func TestSettings(t *testing.T) {
-	source, err := os.ReadFile("../toolruntime/sqlitestore/open.go")
+	source, err := os.ReadFile("../toolruntime/sqlitestore/connect.go")
 	if err != nil {
 		t.Fatal(err)
 	}
