@@ -16,7 +16,7 @@ help: ## Show this help
 
 # What takes minutes is in test-long: processes that are killed, races, cancellations,
 # and every column of every row changed.
-LONG = ^(TestCrash|TestPostgresCrashes|TestPostgresFailover|TestRaceGoroutines|TestRaceProcesses|TestCancel|TestAnswerIsDurable|TestTamper)$$
+LONG = ^(TestCrash|TestVectorsTraces|TestPostgresCrashes|TestPostgresFailover|TestRaceGoroutines|TestRaceProcesses|TestCancel|TestAnswerIsDurable|TestTamper)$$
 
 test: ## Run the tests, but for the long ones (under three minutes)
 	$(GO) test -short -skip '$(LONG)' -timeout $(TEST_TIMEOUT) ./...
