@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -221,12 +222,12 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, began := &toolruntime.Runtime{}, time.Now()
 		var looks []time.Duration
-		ended := false
+		var ended atomic.Bool
 		time.AfterFunc(5*time.Second, func() { toolruntime.TestingOnlyRing("another") })
-		time.AfterFunc(6*time.Second, func() { ended = true; toolruntime.TestingOnlyRing("ref") })
+		time.AfterFunc(6*time.Second, func() { ended.Store(true); toolruntime.TestingOnlyRing("ref") })
 		err := rt.TestingOnlyWatch(t.Context(), "ref", func() (bool, error) {
 			looks = append(looks, time.Since(began))
-			return !ended, nil
+			return !ended.Load(), nil
 		})
 		ms := time.Millisecond
 		want := []time.Duration{0, 50 * ms, 150 * ms, 350 * ms, 750 * ms, 1550 * ms, 3150 * ms, 5150 * ms, 6000 * ms}
