@@ -410,7 +410,11 @@ func TestDetachedWorker(t *testing.T) {
 	k.must("before")
 	ended := make(chan error, 1)
 	go func() { ended <- k.rt.Work(t.Context(), &toolruntime.WorkOptions{Poll: time.Millisecond}) }()
-	if err := os.Rename(k.path, k.path+".old"); err != nil {
+	// Another file in its place: a ledger that is only gone, a worker waits for.
+	if err := os.WriteFile(k.path+".new", []byte("another file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(k.path+".new", k.path); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, toolruntime.ErrDetached) {
