@@ -6,7 +6,7 @@ GOOSE    = $(GO) tool -modfile=tools/goose/go.mod goose
 LINT     = $(GO) tool -modfile=tools/staticcheck/go.mod staticcheck
 
 export GOFLAGS += -buildvcs=false
-TEST_TIMEOUT ?= 20m
+TEST_TIMEOUT ?= 40m
 FUZZTIME     ?= 20s
 
 .DEFAULT_GOAL := help
