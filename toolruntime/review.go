@@ -193,7 +193,7 @@ func (rt *Runtime) Redrive(ctx context.Context, o RedriveOptions) ([]string, err
 				return refs, err
 			}
 			err = rt.store.resolve(ctx, settlement{record: rec, decision: TryAgain, actor: o.Actor, reason: o.Reason,
-				now: now, notBefore: afterSeconds(now, limits.Times(int64(len(refs)), o.Stagger))})
+				now: now, notBefore: limits.After(now, limits.Times(int64(len(refs)), o.Stagger))})
 			switch {
 			case errors.Is(err, ErrNotInReview): // somebody else was faster
 			case err != nil:

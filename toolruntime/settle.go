@@ -30,11 +30,6 @@ func backoff(n int64) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// afterSeconds is the time in whole seconds at which d from now has passed.
-func afterSeconds(now int64, d time.Duration) int64 {
-	return limits.After(now, d)
-}
-
 // note records that an attempt ends before its handler ran, so that nobody later
 // takes it for one that may have had its effect. The lease simply runs out. An
 // earlier attempt of which nobody knows stays what it is.
@@ -56,9 +51,9 @@ func (a *attempt) denied(ctx context.Context) error {
 	return a.settle(ctx, "release", func(ctx context.Context, s *Store, now int64) error {
 		if a.uncertain {
 			// An earlier attempt may have had its effect: that must stay known.
-			return s.postpone(ctx, a.claim.record, endUnknown, now, afterSeconds(now, backoff(a.claim.fence())))
+			return s.postpone(ctx, a.claim.record, endUnknown, now, limits.After(now, backoff(a.claim.fence())))
 		}
-		return s.release(ctx, a.claim.record, endDenied, now, afterSeconds(now, backoff(a.claim.fence())))
+		return s.release(ctx, a.claim.record, endDenied, now, limits.After(now, backoff(a.claim.fence())))
 	})
 }
 
@@ -83,7 +78,7 @@ func (a *attempt) nothingDone(ctx context.Context, e *NotDoneError) (Outcome, er
 	}
 	wait := max(backoff(a.claim.fence()), e.After)
 	err := a.settle(ctx, "release", func(ctx context.Context, s *Store, now int64) error {
-		return s.release(ctx, a.claim.record, endNotDone, now, afterSeconds(now, wait))
+		return s.release(ctx, a.claim.record, endNotDone, now, limits.After(now, wait))
 	})
 	if err == nil {
 		a.claim.operation.State = string(pending)
@@ -115,7 +110,7 @@ func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
 		wait = 0
 	}
 	return OutcomeUnknown, a.settle(ctx, "postpone", func(ctx context.Context, s *Store, now int64) error {
-		return s.postpone(ctx, a.claim.record, how, now, afterSeconds(now, wait))
+		return s.postpone(ctx, a.claim.record, how, now, limits.After(now, wait))
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -168,7 +169,7 @@ func (s *Store) release(ctx context.Context, c *record, how ending, now, notBefo
 // giveBack undoes a claim whose operation the caller does not run: another may,
 // after a while.
 func (s *Store) giveBack(ctx context.Context, c claim, now int64, after time.Duration) error {
-	until := afterSeconds(now, after)
+	until := limits.After(now, after)
 	if c.lost {
 		return s.postpone(ctx, c.record, endInterrupted, now, until)
 	}
