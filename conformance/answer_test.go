@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
-	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
 // answerEnv tells a child process where the ledger is, and at which of its
@@ -49,7 +48,7 @@ func TestAnswerChild(t *testing.T) {
 		go func() {
 			for n := 0; ; n++ {
 				id := fmt.Sprint(caller, "-", n)
-				if pkg := d.send(user("user-1"), refundCall(id), toolruntime.NoFailure); pkg.Code() == toolresult.OK {
+				if pkg := d.send(user("user-1"), refundCall(id), alive); pkg.Code() == toolresult.OK {
 					die(id)
 				}
 			}

@@ -37,7 +37,7 @@ func TestCopyKeepsAll(t *testing.T) {
 			t.Errorf("%s: %d rows copied of %d", table, got, want)
 		}
 	}
-	wantEqual(t, "code", toolresult.IdempotencyKeyExpired, to.send(p, refundCall("secret-pruned"), toolruntime.NoFailure).Code())
+	wantEqual(t, "code", toolresult.IdempotencyKeyExpired, to.send(p, refundCall("secret-pruned"), alive).Code())
 	want, err := d.History(ctx, resolved)
 	if err != nil {
 		t.Fatal(err)

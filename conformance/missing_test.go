@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // TestMissing takes rows away past the runtime: the audit misses each of them.
@@ -138,8 +139,8 @@ func testMistyped(t *testing.T, e engine, damage string) {
 	ctx, p, call := context.Background(), user("user-1"), refundCall("key")
 	d := newDesk(t, e)
 	ref := d.bind(p, call).StatusRef()
-	d.send(p, call, toolruntime.NoFailure)
-	d.send(p, refundCall("another"), toolruntime.AfterClaim)
+	d.send(p, call, alive)
+	d.send(p, refundCall("another"), drill.AfterClaim)
 	if _, err := e.plain(t, d.address).Exec(damage); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/pgstore"
 )
 
@@ -105,7 +106,7 @@ func reserve(t *testing.T, rt *toolruntime.Runtime, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkg, err := rt.Dispatch(context.Background(), p, c, &toolruntime.DispatchOptions{Failure: toolruntime.AfterIntentCommit,
+	pkg, err := rt.Dispatch(drill.StopAt(context.Background(), drill.AfterIntentCommit), p, c, &toolruntime.DispatchOptions{
 		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval-"+key, "somebody", time.Now().Unix()+60)}})
 	if err != nil {
 		t.Logf("%s: %v", key, err)

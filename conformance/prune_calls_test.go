@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // refuse sends a call without an approval: nothing but its identity stays.
@@ -33,15 +34,15 @@ func TestPruneCalls(t *testing.T) {
 		d := newDesk(t, e, withTools(countingNote("note", &mu, map[string]int{}), countingNote("memo", &mu, map[string]int{})))
 		p := user("user-1")
 		d.refuse(noteCall("refused"))
-		d.send(p, noteCall("gone"), toolruntime.NoFailure)
-		d.send(p, identityOf(noteCall("gone"), "repetition"), toolruntime.NoFailure)
-		d.send(p, noteCall("open"), toolruntime.AfterIntentCommit)
-		d.send(p, identityOf(noteCall("open"), "open-again"), toolruntime.NoFailure)
-		d.send(p, noteCall("newest"), toolruntime.NoFailure)
+		d.send(p, noteCall("gone"), alive)
+		d.send(p, identityOf(noteCall("gone"), "repetition"), alive)
+		d.send(p, noteCall("open"), drill.AfterIntentCommit)
+		d.send(p, identityOf(noteCall("open"), "open-again"), alive)
+		d.send(p, noteCall("newest"), alive)
 
 		d.setTime(start + day - 1)
 		d.refuse(noteCall("refused-late"))
-		d.send(p, identityOf(noteCall("gone"), "late"), toolruntime.NoFailure)
+		d.send(p, identityOf(noteCall("gone"), "late"), alive)
 		if r := d.pruneAll(toolruntime.PruneOptions{}); r.Pruned != 0 || r.CallIdentities != 0 {
 			t.Errorf("too early: %+v", r)
 		}
@@ -67,10 +68,10 @@ func TestPruneCalls(t *testing.T) {
 
 		// A late one is bound to its call, an old one to nothing any more.
 		other := callOf("note", "other", `{"text":"other"}`)
-		wantEqual(t, "late", toolresult.CallIDConflict, d.send(p, identityOf(other, "late"), toolruntime.NoFailure).Code())
-		wantEqual(t, "refused late", toolresult.CallIDConflict, d.send(p, identityOf(other, "refused-late"), toolruntime.NoFailure).Code())
-		wantEqual(t, "of an open one", toolresult.CallIDConflict, d.send(p, identityOf(other, "open-again"), toolruntime.NoFailure).Code())
-		wantEqual(t, "old", toolresult.OK, d.send(p, identityOf(other, "refused"), toolruntime.NoFailure).Code())
+		wantEqual(t, "late", toolresult.CallIDConflict, d.send(p, identityOf(other, "late"), alive).Code())
+		wantEqual(t, "refused late", toolresult.CallIDConflict, d.send(p, identityOf(other, "refused-late"), alive).Code())
+		wantEqual(t, "of an open one", toolresult.CallIDConflict, d.send(p, identityOf(other, "open-again"), alive).Code())
+		wantEqual(t, "old", toolresult.OK, d.send(p, identityOf(other, "refused"), alive).Code())
 
 		d.setTime(start + 2*day)
 		r = d.pruneAll(toolruntime.PruneOptions{Limit: 1})
@@ -119,7 +120,7 @@ func TestPruneWhileApproving(t *testing.T) {
 			for caller := range 4 {
 				all.Go(func() {
 					for i := caller; i < keys; i += 4 {
-						wantEqual(t, "code", toolresult.OK, d.send(p, calls[i], toolruntime.NoFailure).Code())
+						wantEqual(t, "code", toolresult.OK, d.send(p, calls[i], alive).Code())
 					}
 				})
 			}

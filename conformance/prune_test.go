@@ -88,7 +88,7 @@ func TestPrune(t *testing.T) {
 		other.CallID, other.ResponseID = "call-other", "response-other"
 		for range 2 {
 			for _, c := range []toolresult.Call{gone, other} {
-				wantEqual(t, "code", toolresult.IdempotencyKeyExpired, d.send(p, c, toolruntime.NoFailure).Code())
+				wantEqual(t, "code", toolresult.IdempotencyKeyExpired, d.send(p, c, alive).Code())
 				pkg, err := d.Dispatch(context.Background(), p, c, nil)
 				if err != nil || pkg.Code() != toolresult.IdempotencyKeyExpired {
 					t.Errorf("without approval: %v, %v", pkg, err)
@@ -102,7 +102,7 @@ func TestPrune(t *testing.T) {
 		// The same key of another tool is another one.
 		elsewhere := callOf("lost_note", "secret-none-0", `{"text":"hello"}`)
 		elsewhere.CallID = "call-elsewhere"
-		wantEqual(t, "code", toolresult.OutcomeUnknown, d.send(p, elsewhere, toolruntime.NoFailure).Code())
+		wantEqual(t, "code", toolresult.OutcomeUnknown, d.send(p, elsewhere, alive).Code())
 		d.wantPruned(p, gone, ref)
 		d.wantAudit()
 	})
@@ -158,21 +158,21 @@ func TestPruneLimits(t *testing.T) {
 		d := newDesk(t, e)
 		p := user("user-1")
 		for i := range 8 {
-			d.send(p, refundCall(fmt.Sprint("key-", i)), toolruntime.NoFailure)
+			d.send(p, refundCall(fmt.Sprint("key-", i)), alive)
 		}
 		d.setTime(d.time() + day)
 		if r := d.pruneAll(toolruntime.PruneOptions{Limit: 3, BatchSize: 2}); r.Pruned != 3 || r.Batches != 2 {
 			t.Errorf("%+v", r)
 		}
-		wantEqual(t, "the third", toolresult.IdempotencyKeyExpired, d.send(p, refundCall("key-2"), toolruntime.NoFailure).Code())
-		wantEqual(t, "the fourth", toolresult.OK, d.send(p, refundCall("key-3"), toolruntime.NoFailure).Code())
+		wantEqual(t, "the third", toolresult.IdempotencyKeyExpired, d.send(p, refundCall("key-2"), alive).Code())
+		wantEqual(t, "the fourth", toolresult.OK, d.send(p, refundCall("key-3"), alive).Code())
 		if r := d.pruneAll(toolruntime.PruneOptions{BatchSize: 2}); r.Pruned != 4 {
 			t.Errorf("%+v", r)
 		}
 		wantEqual(t, "operations", int64(1), d.counts().Operations)
 		var newest, next int64
 		d.scan("SELECT MAX(operation_pk) FROM operations", &newest)
-		d.send(p, refundCall("key-8"), toolruntime.NoFailure)
+		d.send(p, refundCall("key-8"), alive)
 		d.scan("SELECT MAX(operation_pk) FROM operations", &next)
 		if next <= newest {
 			t.Errorf("operation %d came after %d", next, newest)
@@ -223,7 +223,7 @@ func TestPruneDamaged(t *testing.T) {
 		d := newDesk(t, e)
 		p := user("user-1")
 		for i := range 5 {
-			d.send(p, refundCall(fmt.Sprint("key-", i)), toolruntime.NoFailure)
+			d.send(p, refundCall(fmt.Sprint("key-", i)), alive)
 		}
 		d.mustSQL(`UPDATE local_receipts SET result_json = '{}' WHERE operation_pk = 2`)
 		d.mustSQL(`UPDATE operations SET approver_id = 'mallory' WHERE operation_pk = 3`)
@@ -247,7 +247,7 @@ func TestPruneWhileDispatching(t *testing.T) {
 		d := newDesk(t, e, withTools(countingNote("note", &mu, effects)))
 		p := user("user-1")
 		for i := range keys {
-			d.send(p, noteCall(fmt.Sprint("old-", i)), toolruntime.NoFailure)
+			d.send(p, noteCall(fmt.Sprint("old-", i)), alive)
 		}
 		d.setTime(d.time() + day)
 		var all sync.WaitGroup
@@ -259,13 +259,13 @@ func TestPruneWhileDispatching(t *testing.T) {
 				for n := range rounds * keys {
 					c := noteCall(fmt.Sprint("old-", (n*7+caller*15)%keys))
 					c.CallID = fmt.Sprintf("call-%d-%d", caller, n)
-					switch code := d.send(p, c, toolruntime.NoFailure).Code(); code {
+					switch code := d.send(p, c, alive).Code(); code {
 					case toolresult.OK, toolresult.IdempotencyKeyExpired:
 					default:
 						t.Errorf("a repetition: %s", code)
 					}
 					if n%4 == 0 {
-						wantEqual(t, "a new call", toolresult.OK, d.send(p, noteCall(fmt.Sprintf("new-%d-%d", caller, n)), toolruntime.NoFailure).Code())
+						wantEqual(t, "a new call", toolresult.OK, d.send(p, noteCall(fmt.Sprintf("new-%d-%d", caller, n)), alive).Code())
 					}
 				}
 			})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 const racers = 8
@@ -67,7 +68,7 @@ var contests = []contest{
 	{
 		name: "workers",
 		prepare: func(d *desk) string {
-			return d.send(user("user-1"), refundCall("race"), toolruntime.AfterIntentCommit).StatusRef()
+			return d.send(user("user-1"), refundCall("race"), drill.AfterIntentCommit).StatusRef()
 		},
 		run: func(ctx context.Context, d *desk, ref string, racer int) string {
 			d.setTime(start + 1)
@@ -87,7 +88,7 @@ var contests = []contest{
 	{
 		name: "claims",
 		prepare: func(d *desk) string {
-			return d.send(user("user-1"), refundCall("race"), toolruntime.AfterIntentCommit).StatusRef()
+			return d.send(user("user-1"), refundCall("race"), drill.AfterIntentCommit).StatusRef()
 		},
 		run: func(ctx context.Context, d *desk, ref string, racer int) string {
 			c, err := d.Claim(ctx, ref, fmt.Sprintf("worker-%d", racer), 30)
@@ -107,9 +108,9 @@ var contests = []contest{
 
 func raceDispatch(ctx context.Context, d *desk, c toolresult.Call, racer int) string {
 	p := user("user-1")
-	pkg, err := d.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{
-		Approvals: d.approval(p, c, "valid"), Failure: toolruntime.AfterIntentCommit,
-		WorkerID: fmt.Sprintf("worker-%d", racer)})
+	pkg, err := d.Dispatch(drill.StopAt(ctx, drill.AfterIntentCommit), p, c, &toolruntime.DispatchOptions{
+		Approvals: d.approval(p, c, "valid"),
+		WorkerID:  fmt.Sprintf("worker-%d", racer)})
 	if err != nil {
 		return err.Error()
 	}
@@ -202,7 +203,7 @@ func TestCancel(t *testing.T) {
 			var all sync.WaitGroup
 			for range callers {
 				call := refundCall(fmt.Sprintf("warm-%d", warm))
-				all.Go(func() { d.send(user("user-1"), call, toolruntime.AfterIntentCommit) })
+				all.Go(func() { d.send(user("user-1"), call, drill.AfterIntentCommit) })
 				warm++
 			}
 			all.Wait()
@@ -226,7 +227,7 @@ func TestCancel(t *testing.T) {
 		if r := d.audit(); !r.Passed {
 			t.Errorf("audit: %q", r.SemanticErrors)
 		}
-		if pkg := d.send(user("user-1"), refundCall("afterwards"), toolruntime.NoFailure); pkg.Code() != toolresult.OK {
+		if pkg := d.send(user("user-1"), refundCall("afterwards"), alive); pkg.Code() != toolresult.OK {
 			t.Errorf("afterwards: %s", pkg.Code())
 		}
 	})
@@ -237,7 +238,7 @@ func cancelSome(d *desk, random *rand.Rand, within time.Duration, key string) {
 	a := d.approval(p, c, "valid")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(within))))
 	defer cancel()
-	pkg, err := d.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{Approvals: a, Failure: toolruntime.AfterIntentCommit})
+	pkg, err := d.Dispatch(drill.StopAt(ctx, drill.AfterIntentCommit), p, c, &toolruntime.DispatchOptions{Approvals: a})
 	switch {
 	case err == nil && pkg.Code() == toolresult.OutcomeUnknown:
 	case errors.Is(err, context.DeadlineExceeded):

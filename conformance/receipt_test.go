@@ -70,7 +70,7 @@ func TestReceiptRefusedAgain(t *testing.T) {
 		d := newDesk(t, e, withTools(odd))
 		call := callOf("odd", "key", `{"text":"x"}`)
 		ref := d.bind(user("user-1"), call).StatusRef()
-		d.send(user("user-1"), call, toolruntime.NoFailure)
+		d.send(user("user-1"), call, alive)
 		err := d.Resolve(context.Background(), toolruntime.Resolution{StatusRef: ref, Decision: toolruntime.TryAgain, Actor: "dana", Reason: "the bank has corrected it"})
 		if err != nil {
 			t.Fatal(err)

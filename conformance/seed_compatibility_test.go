@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 var toolResultV2CompatibilityTests = map[string]seedTest{
@@ -27,7 +27,7 @@ var toolResultV2CompatibilityTests = map[string]seedTest{
 		want := hex.EncodeToString(sum[:])
 		wantEqual(t, "digest of the call", want, d.digest(d.call))
 		wantEqual(t, "digest of the package", want,
-			d.dispatch(toolruntime.NoFailure).ProtectedAudit.Binding.RequestSHA256)
+			d.dispatch(alive).ProtectedAudit.Binding.RequestSHA256)
 	}),
 
 	"test_request_digest_excludes_idempotency_key": onEvery(func(t *testing.T, d *seedDesk) {
@@ -35,15 +35,15 @@ var toolResultV2CompatibilityTests = map[string]seedTest{
 	}),
 
 	"test_call_binding_still_binds_idempotency_key": onEvery(func(t *testing.T, d *seedDesk) {
-		pkg := d.dispatch(toolruntime.NoFailure)
+		pkg := d.dispatch(alive)
 		wantMention(t, "call_binding", d.problems(keyed(d.call, "another-key"), pkg))
 	}),
 
 	"test_success_package_passes_v2_result_validation": onEvery(func(t *testing.T, d *seedDesk) {
-		wantEqual(t, "problems", []string(nil), d.problems(d.call, d.dispatch(toolruntime.NoFailure)))
+		wantEqual(t, "problems", []string(nil), d.problems(d.call, d.dispatch(alive)))
 	}),
 
 	"test_unknown_package_passes_v2_result_validation": onEvery(func(t *testing.T, d *seedDesk) {
-		wantEqual(t, "problems", []string(nil), d.problems(d.call, d.dispatch(toolruntime.AfterIntentCommit)))
+		wantEqual(t, "problems", []string(nil), d.problems(d.call, d.dispatch(drill.AfterIntentCommit)))
 	}),
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 const seedWorkers = 8
@@ -34,7 +35,7 @@ var concurrentConnectionTests = map[string]seedTest{
 	}),
 
 	"test_concurrent_workers_commit_one_downstream_effect": onEvery(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		desks := d.others(seedWorkers)
 		outcomes := atOnce(t, seedWorkers, func(i int) (toolruntime.Outcome, error) {
 			desks[i].setTime(start + 1)
@@ -50,7 +51,7 @@ var concurrentConnectionTests = map[string]seedTest{
 
 	"test_two_connections_observe_persisted_replay": onEvery(func(t *testing.T, d *seedDesk) {
 		first, second := d.another(), d.another()
-		wantDelivery(t, toolresult.Fresh, first.dispatch(toolruntime.NoFailure))
+		wantDelivery(t, toolresult.Fresh, first.dispatch(alive))
 		second.setTime(start + 1)
 		wantDelivery(t, toolresult.LocalReplay, second.repeat())
 		wantEqual(t, "receipts", int64(1), second.counts().DownstreamReceipts)
@@ -78,8 +79,7 @@ func (d *seedDesk) reserveAtOnce(calls []toolresult.Call, apart int64) []toolres
 	}
 	return atOnce(d.t, len(calls), func(i int) (toolresult.Code, error) {
 		desks[i].setTime(start + apart*int64(i))
-		pkg, err := desks[i].Dispatch(context.Background(), d.actor, calls[i], &toolruntime.DispatchOptions{
-			Approvals: approvals[i], Failure: toolruntime.AfterIntentCommit})
+		pkg, err := desks[i].Dispatch(dying(drill.AfterIntentCommit), d.actor, calls[i], &toolruntime.DispatchOptions{Approvals: approvals[i]})
 		if err != nil {
 			return "", err
 		}

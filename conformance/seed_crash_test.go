@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 var crashAndReconciliationTests = map[string]seedTest{
@@ -28,26 +29,26 @@ var crashAndReconciliationTests = map[string]seedTest{
 	"test_status_query_cannot_cross_approved_provider_context":               onEvery(queryCannotCrossProviders),
 
 	"test_intent_commit_returns_unknown_without_downstream_effect": onEvery(func(t *testing.T, d *seedDesk) {
-		wantCode(t, toolresult.OutcomeUnknown, d.dispatch(toolruntime.AfterIntentCommit))
+		wantCode(t, toolresult.OutcomeUnknown, d.dispatch(drill.AfterIntentCommit))
 		wantEqual(t, "operations", int64(1), d.counts().Operations)
 		wantEqual(t, "receipts", int64(0), d.counts().DownstreamReceipts)
 	}),
 
 	"test_repeat_dispatch_does_not_implicitly_process_unknown": onEvery(func(t *testing.T, d *seedDesk) {
-		first, second := d.dispatch(toolruntime.AfterIntentCommit), d.repeat()
+		first, second := d.dispatch(drill.AfterIntentCommit), d.repeat()
 		wantEqual(t, "status_ref", d.ref(first), d.ref(second))
 		wantCode(t, toolresult.OutcomeUnknown, second)
 		wantEqual(t, "receipts", int64(0), d.counts().DownstreamReceipts)
 	}),
 
 	"test_status_query_without_receipt_stays_unknown": onEvery(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		d.setTime(start + 1)
 		wantCode(t, toolresult.OutcomeUnknown, d.query(d.call, ref))
 	}),
 
 	"test_active_lease_blocks_second_worker": onEvery(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		if d.claim(ref, "worker-a", 10) == nil {
 			t.Error("a pending operation was not claimed")
 		}
@@ -58,7 +59,7 @@ var crashAndReconciliationTests = map[string]seedTest{
 	}),
 
 	"test_expired_lease_can_be_reclaimed": onEvery(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		wantEqual(t, "first claim", &toolruntime.Claim{StatusRef: ref, WorkerID: "worker-a", LeaseUntil: start + 10, AttemptCount: 1},
 			d.claim(ref, "worker-a", 10))
 		d.setTime(start + 10)
@@ -67,22 +68,22 @@ var crashAndReconciliationTests = map[string]seedTest{
 	}),
 
 	"test_crash_after_claim_is_recoverable_after_lease_expiry": onEvery(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
-		wantEqual(t, "outcome", toolruntime.CrashedAfterClaim, d.process(ref, "crashing-worker",
-			&toolruntime.ProcessOptions{LeaseSeconds: 5, Failure: toolruntime.AfterClaim}))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
+		wantEqual(t, "outcome", toolruntime.CrashedAfterClaim, d.processTo(drill.AfterClaim, ref, "crashing-worker",
+			&toolruntime.ProcessOptions{LeaseSeconds: 5}))
 		d.setTime(start + 5)
 		wantEqual(t, "outcome", toolruntime.Succeeded, d.process(ref, "recovery-worker", nil))
 	}),
 
 	"test_downstream_commit_before_local_receipt_stays_unknown": onEvery(func(t *testing.T, d *seedDesk) {
-		wantCode(t, toolresult.OutcomeUnknown, d.dispatch(toolruntime.AfterDownstreamCommit))
+		wantCode(t, toolresult.OutcomeUnknown, d.dispatch(drill.AfterDownstreamCommit))
 		wantEqual(t, "downstream receipts", int64(1), d.counts().DownstreamReceipts)
 		wantEqual(t, "local receipts", int64(0), d.counts().LocalReceipts)
 		wantCode(t, toolresult.OutcomeUnknown, d.repeat())
 	}),
 
 	"test_dispatch_after_explicit_reconciliation_is_local_replay": onEvery(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+		ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 		d.setTime(start + 1)
 		d.query(d.call, ref)
 		d.setTime(start)
@@ -97,7 +98,7 @@ var crashAndReconciliationTests = map[string]seedTest{
 
 func workerUsesPersistedContext(t *testing.T, d *seedDesk) {
 	d.call = viaAnthropic(named(d.call, "anthropic"))
-	blocked := d.dispatch(toolruntime.AfterIntentCommit)
+	blocked := d.dispatch(drill.AfterIntentCommit)
 	wantCode(t, toolresult.OutcomeUnknown, blocked)
 	var got toolresult.Profile
 	d.scan("SELECT first_provider, first_api_family, first_adapter_revision FROM operations",
@@ -111,7 +112,7 @@ func workerUsesPersistedContext(t *testing.T, d *seedDesk) {
 func workerRechecksAuthorization(t *testing.T, d *seedDesk) {
 	allowed := map[string]bool{"ORDER-7": true}
 	d = d.another(allowing(allowed))
-	ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+	ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 	clear(allowed)
 	d.setTime(start + 1)
 	wantEqual(t, "outcome", toolruntime.AuthorizationDenied,
@@ -124,7 +125,7 @@ func workerRechecksAuthorization(t *testing.T, d *seedDesk) {
 }
 
 func workerRechecksBusinessState(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+	ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 	d.orders.SetStatus("ORDER-7", "refunded")
 	d.setTime(start + 1)
 	wantEqual(t, "outcome", toolruntime.BusinessRuleDenied,
@@ -133,7 +134,7 @@ func workerRechecksBusinessState(t *testing.T, d *seedDesk) {
 }
 
 func workerRejectsDrift(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+	ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 	drifted := d.orders.CreateRefundDraft()
 	drifted.Revisions.Effect = "create-refund-draft-v2"
 	d = d.another(withTools(d.orders.GetOrder(), drifted))
@@ -144,7 +145,7 @@ func workerRejectsDrift(t *testing.T, d *seedDesk) {
 }
 
 func queryReconciles(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+	ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 	d.setTime(start + 1)
 	pkg := d.query(d.call, ref)
 	wantCode(t, toolresult.OK, pkg)
@@ -158,7 +159,7 @@ func queryReconciles(t *testing.T, d *seedDesk) {
 // reconciliationRollsBack refuses the user's write, the end of the event, and the
 // write that comes last here: after that, all the others have to be taken back.
 func reconciliationRollsBack(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+	ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 	d.setTime(start + 1)
 	for _, late := range []struct{ table, change, condition string }{
 		{"outbox", "BEFORE UPDATE OF state ON outbox", "NEW.state = 'delivered'"},
@@ -184,17 +185,17 @@ func reconciliationRollsBack(t *testing.T, d *seedDesk) {
 }
 
 func queryIdentityIsNoDispatch(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+	ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 	d.setTime(start + 1)
 	wantCode(t, toolresult.OutcomeUnknown, d.query(d.call, ref))
 	query := d.call.StatusQuery(ref)
 	approvals := d.approved(query)
 	d.setTime(start + 2)
-	wantCode(t, toolresult.CallIDConflict, d.dispatchCall(query, approvals, toolruntime.NoFailure))
+	wantCode(t, toolresult.CallIDConflict, d.dispatchCall(query, approvals, alive))
 }
 
 func workerThenQuery(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+	ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 	d.setTime(start + 1)
 	wantEqual(t, "outcome", toolruntime.Succeeded, d.process(ref, "recovery-worker", nil))
 	d.setTime(start + 2)
@@ -204,14 +205,14 @@ func workerThenQuery(t *testing.T, d *seedDesk) {
 func queryRechecksAuthorization(t *testing.T, d *seedDesk) {
 	allowed := map[string]bool{"ORDER-7": true}
 	d = d.another(allowing(allowed))
-	ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+	ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 	clear(allowed)
 	d.setTime(start + 1)
 	wantCode(t, toolresult.NotFound, d.query(d.call, ref))
 }
 
 func wrongDigestConflicts(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+	ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 	d.setTime(start + 1)
 	pkg, err := d.tryQuery(d.call, ref, zeros)
 	if err != nil {
@@ -221,7 +222,7 @@ func wrongDigestConflicts(t *testing.T, d *seedDesk) {
 }
 
 func changedKeyCannotQuery(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+	ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 	changed := d.call
 	changed.IdempotencyKey, changed.CallID, changed.ResponseID = "other-key", "other-call", "other-response"
 	d.setTime(start + 1)
@@ -229,7 +230,7 @@ func changedKeyCannotQuery(t *testing.T, d *seedDesk) {
 }
 
 func queryCannotCrossProviders(t *testing.T, d *seedDesk) {
-	ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+	ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 	changed := viaAnthropic(d.call)
 	changed.ResponseID = "response-status-anthropic"
 	d.setTime(start + 1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -105,7 +106,7 @@ var databaseContractTests = map[string]seedTest{
 	}),
 
 	"test_outbox_check_constraint_rejects_invalid_lease_shape": onEvery(func(t *testing.T, d *seedDesk) {
-		wantCode(t, toolresult.OutcomeUnknown, d.dispatch(toolruntime.AfterIntentCommit))
+		wantCode(t, toolresult.OutcomeUnknown, d.dispatch(drill.AfterIntentCommit))
 		err := d.sql("UPDATE outbox SET state = 'processing', lease_owner = NULL, lease_until = NULL")
 		if !refused(err) {
 			t.Errorf("error: %v, want a broken constraint", err)
@@ -114,8 +115,7 @@ var databaseContractTests = map[string]seedTest{
 
 	"test_intent_and_outbox_roll_back_together": onEvery(func(t *testing.T, d *seedDesk) {
 		d.refuse("BEFORE INSERT ON outbox", "TRUE")
-		_, err := d.Dispatch(context.Background(), d.actor, d.call, &toolruntime.DispatchOptions{
-			Approvals: d.approved(d.call), Failure: toolruntime.AfterIntentCommit})
+		_, err := d.Dispatch(dying(drill.AfterIntentCommit), d.actor, d.call, &toolruntime.DispatchOptions{Approvals: d.approved(d.call)})
 		wantError(t, toolruntime.ErrConstraint, err)
 		wantEqual(t, "counts", toolruntime.Counts{}, d.counts())
 	}),
@@ -203,8 +203,7 @@ func foreignKeysAreEnabled(t *testing.T, d *seedDesk) {
 	second := d.another()
 	d.reopen()
 	for _, each := range []*seedDesk{d, second, d.another()} {
-		_, err := each.Dispatch(context.Background(), each.actor, each.call, &toolruntime.DispatchOptions{
-			Approvals: each.approved(each.call), Failure: toolruntime.AfterIntentCommit})
+		_, err := each.Dispatch(dying(drill.AfterIntentCommit), each.actor, each.call, &toolruntime.DispatchOptions{Approvals: each.approved(each.call)})
 		wantError(t, toolruntime.ErrConstraint, err)
 		var lite sqlite3.Error
 		if !errors.As(err, &lite) || lite.ExtendedCode != sqlite3.ErrConstraintForeignKey {

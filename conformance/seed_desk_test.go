@@ -15,6 +15,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // A seedDesk is a desk with the principal and the call that most of the user's
@@ -82,20 +83,20 @@ func (d *seedDesk) approved(c toolresult.Call) []toolresult.Approval {
 }
 
 // dispatch dispatches the desk's call with a valid approval.
-func (d *seedDesk) dispatch(f toolruntime.Failure) *toolresult.Package {
+func (d *seedDesk) dispatch(p drill.Point) *toolresult.Package {
 	d.t.Helper()
-	return d.dispatchCall(d.call, d.approved(d.call), f)
+	return d.dispatchCall(d.call, d.approved(d.call), p)
 }
 
 // repeat dispatches the desk's call without an approval.
 func (d *seedDesk) repeat() *toolresult.Package {
 	d.t.Helper()
-	return d.dispatchCall(d.call, nil, toolruntime.NoFailure)
+	return d.dispatchCall(d.call, nil, alive)
 }
 
-func (d *seedDesk) dispatchCall(c toolresult.Call, as []toolresult.Approval, f toolruntime.Failure) *toolresult.Package {
+func (d *seedDesk) dispatchCall(c toolresult.Call, as []toolresult.Approval, p drill.Point) *toolresult.Package {
 	d.t.Helper()
-	pkg, err := d.Dispatch(context.Background(), d.actor, c, &toolruntime.DispatchOptions{Approvals: as, Failure: f})
+	pkg, err := d.Dispatch(dying(p), d.actor, c, &toolruntime.DispatchOptions{Approvals: as})
 	if err != nil {
 		d.t.Fatalf("dispatch: %v", err)
 	}
@@ -126,7 +127,12 @@ func (d *seedDesk) digest(c toolresult.Call) string {
 
 func (d *seedDesk) process(ref, worker string, opts *toolruntime.ProcessOptions) toolruntime.Outcome {
 	d.t.Helper()
-	outcome, err := d.Process(context.Background(), ref, worker, opts)
+	return d.processTo(alive, ref, worker, opts)
+}
+
+func (d *seedDesk) processTo(p drill.Point, ref, worker string, opts *toolruntime.ProcessOptions) toolruntime.Outcome {
+	d.t.Helper()
+	outcome, err := d.Process(dying(p), ref, worker, opts)
 	if err != nil {
 		d.t.Fatalf("process: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // The tests of the user's CrashAndReconciliationTests about who a principal is
@@ -39,13 +40,13 @@ func known(list *[]toolresult.Principal) deskOption {
 
 func presentedRolesAreNotTrusted(t *testing.T, d *seedDesk) {
 	d.asAdmin("default", refunds.RoleSupportAdmin)
-	wantCode(t, toolresult.NotFound, d.dispatch(toolruntime.NoFailure))
+	wantCode(t, toolresult.NotFound, d.dispatch(alive))
 	wantEqual(t, "operations", int64(0), d.counts().Operations)
 }
 
 func currentRolesAllowWriteAndDelivery(t *testing.T, d *seedDesk) {
 	d = d.another(known(&[]toolresult.Principal{admin(refunds.RoleSupportAdmin)})).asAdmin("current")
-	wantCode(t, toolresult.OK, d.dispatch(toolruntime.NoFailure))
+	wantCode(t, toolresult.OK, d.dispatch(alive))
 	wantEqual(t, "receipts", int64(1), d.counts().DownstreamReceipts)
 }
 
@@ -58,7 +59,7 @@ func reservationRechecksPrincipal(t *testing.T, d *seedDesk) {
 		}
 		return &p, nil
 	})).asAdmin("reservation-revoked")
-	wantCode(t, toolresult.NotFound, d.dispatch(toolruntime.NoFailure))
+	wantCode(t, toolresult.NotFound, d.dispatch(alive))
 	wantEqual(t, "lookups", 2, lookups)
 	wantEqual(t, "operations", int64(0), d.counts().Operations)
 }
@@ -66,7 +67,7 @@ func reservationRechecksPrincipal(t *testing.T, d *seedDesk) {
 func workerRechecksPrincipal(t *testing.T, d *seedDesk) {
 	principals := []toolresult.Principal{admin(refunds.RoleSupportAdmin)}
 	d = d.another(known(&principals)).asAdmin("revoked")
-	ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+	ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 	principals[0] = admin()
 	d.setTime(start + 1)
 	wantEqual(t, "outcome", toolruntime.AuthorizationDenied, d.process(ref, "worker-revoked", nil))

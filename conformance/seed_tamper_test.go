@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // tamperedResult is a well-formed result of another request.
@@ -78,7 +79,7 @@ func reseal[Row any](d *seedDesk, table string, digest func(Row) []byte) {
 
 var storedStateTamperTests = map[string]seedTest{
 	"test_approval_evidence_is_recomputed_before_worker_effect": tampering(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		d.tamper("UPDATE operations SET approval_digest = '" + zeros + "'")
 		d.wantTampered("approval")
 		d.setTime(start + 1)
@@ -89,7 +90,7 @@ var storedStateTamperTests = map[string]seedTest{
 
 	"test_persisted_approval_recomputation_binds_provider_api_and_adapter": tampering(func(t *testing.T, d *seedDesk) {
 		d.call = viaAnthropic(named(d.call, "anthropic-approval"))
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		d.tamper(`UPDATE operations SET first_provider = 'openai', first_api_family = 'responses',
 			first_adapter_revision = 'openai-responses-v1'`)
 		d.wantTampered("approval")
@@ -100,13 +101,13 @@ var storedStateTamperTests = map[string]seedTest{
 	}),
 
 	"test_semantic_audit_detects_valid_shape_digest_tamper": tampering(func(t *testing.T, d *seedDesk) {
-		d.dispatch(toolruntime.AfterIntentCommit)
+		d.dispatch(drill.AfterIntentCommit)
 		d.tamper("UPDATE operations SET request_sha256 = '" + zeros + "'")
 		d.wantTampered("request/contract")
 	}),
 
 	"test_semantic_audit_detects_outbox_binding_tamper": tampering(func(t *testing.T, d *seedDesk) {
-		d.dispatch(toolruntime.AfterIntentCommit)
+		d.dispatch(drill.AfterIntentCommit)
 		payload := d.payload()
 		payload["tool"] = "other"
 		text, err := json.Marshal(payload) // for these values the canonical form
@@ -118,13 +119,13 @@ var storedStateTamperTests = map[string]seedTest{
 	}),
 
 	"test_semantic_audit_rejects_nested_stored_json_without_crashing": tampering(func(t *testing.T, d *seedDesk) {
-		d.dispatch(toolruntime.AfterIntentCommit)
+		d.dispatch(drill.AfterIntentCommit)
 		d.setPayload(deeplyNestedJSON(t))
 		d.wantTampered("nesting")
 	}),
 
 	"test_noncanonical_outbox_json_is_rejected": tampering(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		text, err := json.MarshalIndent(d.payload(), "", "  ")
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +136,7 @@ var storedStateTamperTests = map[string]seedTest{
 	}),
 
 	"test_duplicate_key_in_stored_json_is_rejected": tampering(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterIntentCommit))
+		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		d.setPayload(`{"schema_version":"tool-outbox-event-v1","schema_version":"tool-outbox-event-v1",` +
 			`"operation_pk":1,"request_sha256":"` + zeros + `","tool":"x"}`)
 		_, err := d.Claim(context.Background(), ref, "worker", toolruntime.DefaultLeaseSeconds)
@@ -143,7 +144,7 @@ var storedStateTamperTests = map[string]seedTest{
 	}),
 
 	"test_tampered_downstream_digest_is_rejected": tampering(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+		ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 		d.tamper("UPDATE downstream_receipts SET request_sha256 = '" + zeros + "'")
 		d.setTime(start + 1)
 		_, err := d.tryQuery(d.call, ref, d.digest(d.call))
@@ -151,7 +152,7 @@ var storedStateTamperTests = map[string]seedTest{
 	}),
 
 	"test_tampered_downstream_output_is_rejected": tampering(func(t *testing.T, d *seedDesk) {
-		ref := d.ref(d.dispatch(toolruntime.AfterDownstreamCommit))
+		ref := d.ref(d.dispatch(drill.AfterDownstreamCommit))
 		d.tamper("UPDATE downstream_receipts SET result_json = '" + tamperedResult + "'")
 		d.setTime(start + 1)
 		_, err := d.tryQuery(d.call, ref, d.digest(d.call))
@@ -159,7 +160,7 @@ var storedStateTamperTests = map[string]seedTest{
 	}),
 
 	"test_tampered_local_output_is_rejected_on_replay": tampering(func(t *testing.T, d *seedDesk) {
-		d.dispatch(toolruntime.NoFailure)
+		d.dispatch(alive)
 		d.tamper("UPDATE local_receipts SET result_json = '" + tamperedResult + "'")
 		_, err := d.Dispatch(context.Background(), d.actor, d.call, nil)
 		wantError(t, toolruntime.ErrContract, err)

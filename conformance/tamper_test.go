@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // uncovered are the columns whose change nobody can find, each for a reason that
@@ -50,15 +52,15 @@ func mixedLedger(t testing.TB, e engine) *desk {
 		*tools = append(*tools, lost, bad)
 	})
 	p := user("user-1")
-	for _, failure := range []toolruntime.Failure{toolruntime.NoFailure, toolruntime.AfterIntentCommit, toolruntime.AfterClaim, toolruntime.AfterDownstreamCommit} {
+	for _, point := range []drill.Point{alive, drill.AfterIntentCommit, drill.AfterClaim, drill.AfterDownstreamCommit} {
 		for i := range 2 {
 			d.setTime(d.time() + 1)
-			d.send(p, refundCall(fmt.Sprintf("secret-%s-%d", failure, i)), failure)
+			d.send(p, refundCall(fmt.Sprintf("secret-%s-%d", cmp.Or(point, "none"), i)), point)
 		}
 	}
-	d.send(p, callOf("lost_note", "secret-lost", `{"text":"hello"}`), toolruntime.NoFailure)
-	d.send(p, callOf("bad_note", "secret-bad-1", `{"text":"hello"}`), toolruntime.NoFailure)
-	d.send(p, callOf("bad_note", "secret-bad-2", `{"text":"hello"}`), toolruntime.NoFailure)
+	d.send(p, callOf("lost_note", "secret-lost", `{"text":"hello"}`), alive)
+	d.send(p, callOf("bad_note", "secret-bad-1", `{"text":"hello"}`), alive)
+	d.send(p, callOf("bad_note", "secret-bad-2", `{"text":"hello"}`), alive)
 	// Call identities that belong to no operation, and one of a status query.
 	denied := refundCall("secret-denied")
 	if _, err := d.Dispatch(context.Background(), p, denied, nil); err != nil {
@@ -78,12 +80,12 @@ func (d *desk) addTombstone() {
 	d.t.Helper()
 	now := d.time()
 	d.setTime(now - 2*day)
-	d.send(user("user-1"), refundCall("secret-pruned"), toolruntime.NoFailure)
+	d.send(user("user-1"), refundCall("secret-pruned"), alive)
 	lost := callOf("lost_note", "secret-pruned-lost", `{"text":"hello"}`)
-	d.send(user("user-1"), lost, toolruntime.NoFailure)
+	d.send(user("user-1"), lost, alive)
 	d.resolve(d.bind(user("user-1"), lost).StatusRef(), toolruntime.ConfirmedNotDone)
 	d.setTime(now - 2*day + 1)
-	d.send(user("user-1"), refundCall("secret-newest"), toolruntime.AfterIntentCommit)
+	d.send(user("user-1"), refundCall("secret-newest"), drill.AfterIntentCommit)
 	d.setTime(now)
 	if r := d.pruneAll(toolruntime.PruneOptions{}); r.Pruned != 2 {
 		d.t.Fatalf("%+v", r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // errLost is a handler's way to say that it does not know.
@@ -50,11 +51,21 @@ func refundCall(key string) toolresult.Call {
 	return callOf("create_refund_draft", key, `{"order_ref":"ORDER-7","reason":"duplicate"}`)
 }
 
+// alive is the point of a process that does not die.
+const alive drill.Point = ""
+
+// dying is the context of a process that dies at a point.
+func dying(p drill.Point) context.Context {
+	if p == alive {
+		return context.Background()
+	}
+	return drill.StopAt(context.Background(), p)
+}
+
 // send dispatches a call that an approver has accepted.
-func (d *desk) send(p toolresult.Principal, c toolresult.Call, failure toolruntime.Failure) *toolresult.Package {
+func (d *desk) send(p toolresult.Principal, c toolresult.Call, point drill.Point) *toolresult.Package {
 	d.t.Helper()
-	pkg, err := d.Dispatch(context.Background(), p, c, &toolruntime.DispatchOptions{
-		Approvals: d.approval(p, c, "valid"), Failure: failure})
+	pkg, err := d.Dispatch(dying(point), p, c, &toolruntime.DispatchOptions{Approvals: d.approval(p, c, "valid")})
 	if err != nil {
 		d.t.Fatal(err)
 	}

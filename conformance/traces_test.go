@@ -12,6 +12,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 type trace struct {
@@ -26,7 +27,7 @@ type traceStep struct {
 	Now          int64
 	Call         *traceCall
 	Approval     string
-	Failure      toolruntime.Failure
+	Failure      drill.Point
 	LeaseSeconds int64           `json:"lease_seconds"`
 	WorkerID     string          `json:"worker_id"`
 	StatusRef    string          `json:"status_ref"`
@@ -38,6 +39,13 @@ type traceStep struct {
 	Roles        []string        `json:"roles"`
 	Want         json.RawMessage `json:"want"`
 	After        traceState      `json:"after"`
+}
+
+func (s *traceStep) dying() context.Context {
+	if s.Failure == "none" {
+		return dying(alive)
+	}
+	return dying(s.Failure)
 }
 
 type traceCall struct {
@@ -160,9 +168,9 @@ func (w *walk) step(s traceStep) map[string]any {
 	case "dispatch":
 		p, c := s.Call.principal(), s.Call.call(w.t)
 		b := w.bind(p, c)
-		pkg, err := w.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{
+		pkg, err := w.Dispatch(s.dying(), p, c, &toolruntime.DispatchOptions{
 			Approvals: approvals(w.t, b, s.Approval, s.Now), WorkerID: s.WorkerID,
-			LeaseSeconds: s.LeaseSeconds, Failure: s.Failure})
+			LeaseSeconds: s.LeaseSeconds})
 		if err != nil {
 			return failure(w.t, err)
 		}
@@ -192,7 +200,7 @@ func (w *walk) step(s traceStep) map[string]any {
 		w.valid(b, pkg)
 		return answer(w.t, pkg)
 	case "process":
-		outcome, err := w.Process(ctx, s.StatusRef, s.WorkerID, &toolruntime.ProcessOptions{LeaseSeconds: s.LeaseSeconds, Failure: s.Failure})
+		outcome, err := w.Process(s.dying(), s.StatusRef, s.WorkerID, &toolruntime.ProcessOptions{LeaseSeconds: s.LeaseSeconds})
 		if err != nil {
 			return failure(w.t, err)
 		}

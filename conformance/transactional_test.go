@@ -61,7 +61,7 @@ func TestTransactional(t *testing.T) {
 					return then()
 				}))
 				call := payCall(bookName, "k")
-				pkg := d.send(user("user-1"), call, toolruntime.NoFailure)
+				pkg := d.send(user("user-1"), call, alive)
 				booked := 0
 				if tt.code == toolresult.OK {
 					booked = 1
@@ -90,7 +90,7 @@ func TestTransactionalOutput(t *testing.T) {
 		}
 		d := newBooks(t, e, tool)
 		call := payCall(bookName, "k")
-		if pkg := d.send(user("user-1"), call, toolruntime.NoFailure); pkg.Code() != toolresult.ToolError {
+		if pkg := d.send(user("user-1"), call, alive); pkg.Code() != toolresult.ToolError {
 			t.Errorf("%s", pkg.Code())
 		}
 		d.wantEnd(call, []string{"given_up"}, 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 type secondArgs struct {
@@ -172,7 +173,7 @@ func (d *desk) answers(c toolresult.Call, pkg *toolresult.Package, version strin
 func TestVersionsConflict(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		d := newDesk(t, e, withAuthorizer(anybody), withTools(letter("v1")))
-		d.send(user("user-1"), letterCall("v1", "k"), toolruntime.NoFailure)
+		d.send(user("user-1"), letterCall("v1", "k"), alive)
 		both := d.another(withAuthorizer(anybody), withTools(registered("v2+v1")))
 		alone := d.another(withAuthorizer(anybody), withTools(letter("v2")))
 		changed := callOf("letter", "k", `{"text":"goodbye"}`)
@@ -286,8 +287,8 @@ func TestEffectKindIsAccepted(t *testing.T) {
 		}
 		d := newDesk(t, e, withAuthorizer(anybody), withTools(tool(toolruntime.Once)))
 		ended, lost := callOf("note", "ended", `{"text":"hello"}`), callOf("note", "lost", `{"text":"hello"}`)
-		d.send(user("user-1"), ended, toolruntime.NoFailure)
-		ref := d.send(user("user-1"), lost, toolruntime.AfterClaim).StatusRef()
+		d.send(user("user-1"), ended, alive)
+		ref := d.send(user("user-1"), lost, drill.AfterClaim).StatusRef()
 		other := d.another(withAuthorizer(anybody), withTools(tool(toolruntime.Idempotent)))
 		other.setTime(start + 3600)
 		if outcome, err := other.Process(context.Background(), ref, "worker", nil); outcome != toolruntime.NotClaimed || !errors.Is(err, toolruntime.ErrContract) {
@@ -361,10 +362,10 @@ func TestApproversSeeRoles(t *testing.T) {
 		})
 		p, ctx := user("user-1"), context.Background()
 		c := refundCall("ended")
-		if got := d.send(p, c, toolruntime.NoFailure); got.Code() != toolresult.OK {
+		if got := d.send(p, c, alive); got.Code() != toolresult.OK {
 			t.Fatal(got.Code())
 		}
-		ref := d.send(p, refundCall("open"), toolruntime.AfterIntentCommit).StatusRef()
+		ref := d.send(p, refundCall("open"), drill.AfterIntentCommit).StatusRef()
 		d.repeat(c)
 		if _, err := d.QueryStatus(ctx, p, c.StatusQuery(d.bind(p, c).StatusRef()), d.bind(p, c).StatusRef(), nil); err != nil {
 			t.Error(err)

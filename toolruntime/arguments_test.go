@@ -73,7 +73,7 @@ func TestBadArguments(t *testing.T) {
 			if c, err := f.Counts(ctx); err != nil || c != (toolruntime.Counts{}) {
 				t.Errorf("something is kept: %+v, %v", c, err)
 			}
-			if pkg, err := f.dispatch(toolruntime.NoFailure); err != nil || pkg.Code() != toolresult.OK || pkg.Problems != nil {
+			if pkg, err := f.dispatch(alive); err != nil || pkg.Code() != toolresult.OK || pkg.Problems != nil {
 				t.Errorf("corrected: %v, %v", pkg, err)
 			}
 		})

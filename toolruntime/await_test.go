@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // TestStatus: what became of a call is asked with the call as it was, and the answer
@@ -28,20 +29,20 @@ func TestStatus(t *testing.T) {
 	keyless.IdempotencyKey = ""
 	observed := func(f *fixture) {
 		f.must(f.submit())
-		if _, err := f.Process(ctx, f.bound().StatusRef(), "worker", &toolruntime.ProcessOptions{Failure: toolruntime.AfterDownstreamCommit}); err != nil {
+		if _, err := f.Process(drill.StopAt(ctx, drill.AfterDownstreamCommit), f.bound().StatusRef(), "worker", nil); err != nil {
 			f.t.Fatal(err)
 		}
 	}
 	lost := func(f *fixture) { // the effect has happened, and only the downstream knows
 		f.must(f.submit())
-		f.must(f.dispatch(toolruntime.NoFailure))
+		f.must(f.dispatch(alive))
 		f.bank.fail = errors.New("cut off")
 		if _, err := f.process(); err != nil {
 			f.t.Fatal(err)
 		}
 		f.bank.fail = nil
 	}
-	done := func(f *fixture) { f.must(f.dispatch(toolruntime.NoFailure)) }
+	done := func(f *fixture) { f.must(f.dispatch(alive)) }
 	tests := []struct {
 		name   string
 		kind   toolruntime.EffectKind
@@ -125,7 +126,7 @@ func TestAwait(t *testing.T) {
 		{"given up", toolruntime.GiveUp(errors.New("no")), process, toolresult.ToolError},
 		{"in review", errors.New("cut off"), process, toolresult.OutcomeUnknown},
 		{"observed, and asked for", nil, func(f *fixture) error {
-			_, err := f.Process(ctx, f.bound().StatusRef(), "worker", &toolruntime.ProcessOptions{Failure: toolruntime.AfterDownstreamCommit})
+			_, err := f.Process(drill.StopAt(ctx, drill.AfterDownstreamCommit), f.bound().StatusRef(), "worker", nil)
 			if err == nil {
 				_, err = f.Status(ctx, payer, payCall())
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // TestCancel: what has not begun is cancelled for good, by somebody with a reason,
@@ -44,7 +45,7 @@ func TestCancel(t *testing.T) {
 		}
 		spec, _ := f.Spec("pay")
 		for name, ask := range map[string]func() (*toolresult.Package, error){
-			"dispatch": func() (*toolresult.Package, error) { return f.dispatch(toolruntime.NoFailure) },
+			"dispatch": func() (*toolresult.Package, error) { return f.dispatch(alive) },
 			"submit":   f.submit,
 			"await":    func() (*toolresult.Package, error) { return f.Await(ctx, payer, payCall()) },
 			"status":   func() (*toolresult.Package, error) { return f.Status(ctx, payer, payCall()) },
@@ -84,18 +85,18 @@ func TestCancel(t *testing.T) {
 // cannot be cancelled, and nothing of it changes.
 func TestCancelTooLate(t *testing.T) {
 	ctx := context.Background()
-	attempt := func(failure toolruntime.Failure, fail error) func(*fixture) {
+	attempt := func(point drill.Point, fail error) func(*fixture) {
 		return func(f *fixture) {
 			f.bank.fail = fail
-			if _, err := f.Process(ctx, f.bound().StatusRef(), "worker", &toolruntime.ProcessOptions{Failure: failure}); err != nil {
+			if _, err := f.Process(dying(point), f.bound().StatusRef(), "worker", nil); err != nil {
 				f.t.Fatal(err)
 			}
 			f.bank.fail = nil
 		}
 	}
 	tests := map[string]func(*fixture){
-		"running":              attempt(toolruntime.AfterClaim, nil),
-		"its receipt observed": attempt(toolruntime.AfterDownstreamCommit, nil),
+		"running":              attempt(drill.AfterClaim, nil),
+		"its receipt observed": attempt(drill.AfterDownstreamCommit, nil),
 		"succeeded":            attempt("", nil),
 		"given up":             attempt("", toolruntime.GiveUp(errors.New("no"))),
 		"to be tried again":    attempt("", toolruntime.RetryLater(0, errors.New("not now"))),

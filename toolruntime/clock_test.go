@@ -16,6 +16,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/hostclock"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -140,8 +141,8 @@ func TestLeaseFromItsTurn(t *testing.T) {
 		slow := func() { h.pass(time.Minute) }
 		h.before = slow
 		approval := toolresult.NewApproval(bound, "a", "reviewer", h.Now().Unix()+3600)
-		if _, err := rt.Dispatch(context.Background(), payer, payCall(), &toolruntime.DispatchOptions{
-			Approvals: []toolresult.Approval{approval}, Failure: toolruntime.AfterClaim}); err != nil {
+		if _, err := rt.Dispatch(dying(drill.AfterClaim), payer, payCall(), &toolruntime.DispatchOptions{
+			Approvals: []toolresult.Approval{approval}}); err != nil {
 			t.Fatal(err)
 		}
 		if left := until(); left < 25 || left > 30 {
@@ -309,7 +310,7 @@ func (l *looking) Write(ctx context.Context, unit engine.Unit) error {
 // although by the worker's clock the lease ran out long ago.
 func TestSameProcess(t *testing.T) {
 	f := newFixture(t, toolruntime.Once)
-	f.must(f.dispatch(toolruntime.AfterIntentCommit))
+	f.must(f.dispatch(drill.AfterIntentCommit))
 	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	f.bank.hold = func() { close(entered); <-leave }
 	go func() { _, err := f.process(); done <- err }()

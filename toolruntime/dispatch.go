@@ -4,20 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/toolruntime/toolruntime-go/internal/failpoint"
 	"github.com/toolruntime/toolruntime-go/toolresult"
-)
-
-// A Failure is a point at which a call stops as if its process had died, for
-// tests and drills.
-type Failure string
-
-// The failure points. The zero value is none, too.
-const (
-	NoFailure             Failure = "none"
-	AfterIntentCommit     Failure = "after_intent_commit"     // reserved, not claimed
-	AfterClaim            Failure = "after_claim"             // claimed, no effect yet
-	AfterDownstreamCommit Failure = "after_downstream_commit" // the effect is observed, not accepted
 )
 
 // Defaults of a dispatch.
@@ -36,8 +26,6 @@ type DispatchOptions struct {
 	// LeaseSeconds is how long nobody else may run it; 0 means
 	// [DefaultLeaseSeconds].
 	LeaseSeconds int64
-	// Failure stops the call at a failure point.
-	Failure Failure
 }
 
 // Dispatch carries out a call: a read at once; a write once under its scope, if
@@ -58,22 +46,30 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	}
 	o.WorkerID = or(o.WorkerID, DefaultWorkerID)
 	o.LeaseSeconds = or(o.LeaseSeconds, DefaultLeaseSeconds)
-	o.Failure = or(o.Failure, NoFailure)
-	switch o.Failure {
-	case NoFailure, AfterIntentCommit, AfterClaim, AfterDownstreamCommit:
-	default:
-		return nil, &toolresult.InputError{Field: "failure", Rule: "is not a failure point of a dispatch"}
+	stop, ctx, err := stopping(ctx, "a dispatch", failpoint.AfterIntentCommit, failpoint.AfterClaim, failpoint.AfterDownstreamCommit)
+	if err != nil {
+		return nil, err
 	}
-	return rt.dispatch(ctx, p, c, o, false)
-}
-
-// dispatch carries a call out, or leaves a write to the workers.
-func (rt *Runtime) dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, o DispatchOptions, submit bool) (*toolresult.Package, error) {
 	r, err := rt.accept(p, c)
 	if err != nil {
 		return nil, err
 	}
-	r.tellAccepted, r.reserve = submit, submit || o.Failure == AfterIntentCommit
+	r.stop, r.reserve = stop, stop == failpoint.AfterIntentCommit
+	return rt.dispatch(ctx, r, o)
+}
+
+// stopping returns the point at which a call stops as if its process had died, or "",
+// and the context for all that it does. what the call is, and the points that it has.
+func stopping(ctx context.Context, what string, points ...string) (string, context.Context, error) {
+	point, set, ctx := failpoint.Take(ctx)
+	if set && !slices.Contains(points, point) {
+		return "", ctx, &toolresult.InputError{Field: "drill", Rule: "is at a point at which " + what + " does not stop"}
+	}
+	return point, ctx, nil
+}
+
+// dispatch carries a call out, or leaves a write to the workers.
+func (rt *Runtime) dispatch(ctx context.Context, r request, o DispatchOptions) (*toolresult.Package, error) {
 	if err := rt.reversion(ctx, &r); err != nil {
 		return nil, err
 	}
@@ -84,7 +80,7 @@ func (rt *Runtime) dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	if r.tool.spec.Risk() == Read {
 		return rt.read(ctx, &r, current)
 	}
-	if c.IdempotencyKey == "" {
+	if r.bound.Call().IdempotencyKey == "" {
 		return r.fail(toolresult.IdempotencyKeyRequired), nil
 	}
 	if !r.reserve {
@@ -174,7 +170,7 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 	if r.reserve {
 		return r.unfinished(rec), nil
 	}
-	return rt.inline(ctx, r, rec, o)
+	return rt.inline(ctx, r, rec)
 }
 
 // repeat answers a call whose scope is taken. It never executes anything.
@@ -272,12 +268,12 @@ func (rt *Runtime) decide(ctx context.Context, r *request, p toolresult.Principa
 }
 
 // inline runs a new operation in the caller's own time.
-func (rt *Runtime) inline(ctx context.Context, r *request, rec *record, o DispatchOptions) (*toolresult.Package, error) {
-	if o.Failure == AfterClaim {
+func (rt *Runtime) inline(ctx context.Context, r *request, rec *record) (*toolresult.Package, error) {
+	if r.stop == failpoint.AfterClaim {
 		return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
 	}
 	_, err := rt.attempt(ctx, r.tool, claim{record: rec, claimed: true},
-		attemptOptions{failure: o.Failure, request: r})
+		attemptOptions{stop: r.stop, request: r})
 	if err != nil {
 		return nil, err
 	}

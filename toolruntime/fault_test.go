@@ -16,6 +16,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/pgstore"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
@@ -207,9 +208,25 @@ func (f *fixture) bound() *toolresult.Bound {
 	return b
 }
 
-func (f *fixture) dispatch(failure toolruntime.Failure) (*toolresult.Package, error) {
-	return f.Dispatch(context.Background(), payer, payCall(), &toolruntime.DispatchOptions{
-		Approvals: []toolresult.Approval{toolresult.NewApproval(f.bound(), "a", "reviewer", f.time()+60)}, Failure: failure})
+// alive is the point of a process that does not die.
+const alive drill.Point = ""
+
+// dying is the context of a process that dies at a point.
+func dying(p drill.Point) context.Context {
+	if p == alive {
+		return context.Background()
+	}
+	return drill.StopAt(context.Background(), p)
+}
+
+func (f *fixture) dispatch(point drill.Point) (*toolresult.Package, error) {
+	return f.Dispatch(dying(point), payer, payCall(), &toolruntime.DispatchOptions{
+		Approvals: f.approved()})
+}
+
+// approved is an approval of the fixture's call, for a minute.
+func (f *fixture) approved() []toolresult.Approval {
+	return []toolresult.Approval{toolresult.NewApproval(f.bound(), "a", "reviewer", f.time()+60)}
 }
 
 func (f *fixture) process() (toolruntime.Outcome, error) {
@@ -252,11 +269,11 @@ func faults(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
 		prepare func(*fixture)
 		run     func(*fixture) error
 	}{
-		{"dispatch", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(toolruntime.NoFailure); return err }},
-		{"dispatch and observe", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(toolruntime.AfterDownstreamCommit); return err }},
-		{"process", func(f *fixture) { f.must(f.dispatch(toolruntime.AfterIntentCommit)) }, func(f *fixture) error { _, err := f.process(); return err }},
-		{"process a lost attempt", func(f *fixture) { f.must(f.dispatch(toolruntime.AfterClaim)); f.pass(30) }, func(f *fixture) error { _, err := f.process(); return err }},
-		{"reconcile", func(f *fixture) { f.must(f.dispatch(toolruntime.AfterDownstreamCommit)) }, func(f *fixture) error { _, err := f.query(); return err }},
+		{"dispatch", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(alive); return err }},
+		{"dispatch and observe", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(drill.AfterDownstreamCommit); return err }},
+		{"process", func(f *fixture) { f.must(f.dispatch(drill.AfterIntentCommit)) }, func(f *fixture) error { _, err := f.process(); return err }},
+		{"process a lost attempt", func(f *fixture) { f.must(f.dispatch(drill.AfterClaim)); f.pass(30) }, func(f *fixture) error { _, err := f.process(); return err }},
+		{"reconcile", func(f *fixture) { f.must(f.dispatch(drill.AfterDownstreamCommit)) }, func(f *fixture) error { _, err := f.query(); return err }},
 	}
 	for _, kind := range []toolruntime.EffectKind{toolruntime.Idempotent, toolruntime.Queryable} {
 		for _, flow := range flows {
@@ -301,12 +318,12 @@ func (f *fixture) must(pkg *toolresult.Package, err error) {
 // finish repeats the call, recovers what it left, and expects the one result.
 func (f *fixture) finish() {
 	f.t.Helper()
-	f.must(f.dispatch(toolruntime.NoFailure))
+	f.must(f.dispatch(alive))
 	f.pass(toolruntime.DefaultLeaseSeconds)
 	if _, err := f.process(); err != nil {
 		f.t.Fatal(err)
 	}
-	pkg, err := f.dispatch(toolruntime.NoFailure)
+	pkg, err := f.dispatch(alive)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -339,7 +356,7 @@ func TestEffectKinds(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/happened=%v", tt.kind, tt.happened), func(t *testing.T) {
 			f := newFixture(t, tt.kind)
 			f.bank.fail = lost
-			pkg, err := f.dispatch(toolruntime.NoFailure)
+			pkg, err := f.dispatch(alive)
 			if err != nil || pkg.Code() != toolresult.OutcomeUnknown {
 				t.Fatalf("%v, %v", pkg, err)
 			}
@@ -352,7 +369,7 @@ func TestEffectKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := f.dispatch(toolruntime.NoFailure)
+			again, err := f.dispatch(alive)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -373,7 +390,7 @@ func TestEffectKinds(t *testing.T) {
 // so nobody runs it again.
 func TestOnceLostClaim(t *testing.T) {
 	f := newFixture(t, toolruntime.Once)
-	f.must(f.dispatch(toolruntime.AfterClaim))
+	f.must(f.dispatch(drill.AfterClaim))
 	f.pass(toolruntime.DefaultLeaseSeconds)
 	outcome, err := f.process()
 	if err != nil || outcome != toolruntime.OutcomeUnknown {
@@ -391,7 +408,7 @@ func TestOutputViolation(t *testing.T) {
 	f := newFixture(t, toolruntime.Idempotent)
 	f.bank.bad = true
 	for range 2 {
-		pkg, err := f.dispatch(toolruntime.NoFailure)
+		pkg, err := f.dispatch(alive)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +429,7 @@ func TestOutputViolation(t *testing.T) {
 // TestFence: a worker whose lease ran out and was taken over commits nothing.
 func TestFence(t *testing.T) {
 	f := newFixture(t, toolruntime.Idempotent)
-	f.must(f.dispatch(toolruntime.AfterIntentCommit))
+	f.must(f.dispatch(drill.AfterIntentCommit))
 	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	f.bank.hold = func() { close(entered); <-leave }
 	go func() { _, err := f.process(); done <- err }()

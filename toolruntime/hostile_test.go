@@ -11,6 +11,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -25,7 +26,7 @@ func TestSlowCallbacks(t *testing.T) {
 		}
 		return true, nil
 	}
-	pkg, err := f.dispatch(toolruntime.NoFailure)
+	pkg, err := f.dispatch(alive)
 	if err != nil || pkg.Code() != toolresult.OutcomeUnknown || f.bank.calls != 0 {
 		t.Errorf("%v, %v, %d effects", pkg, err, f.bank.calls)
 	}
@@ -40,7 +41,7 @@ func TestSlowCallbacks(t *testing.T) {
 func TestApprovalExpiresMeanwhile(t *testing.T) {
 	f := newFixture(t, toolruntime.Idempotent)
 	f.asked = func() (bool, error) { f.pass(40); return true, nil }
-	pkg, err := f.dispatch(toolruntime.NoFailure)
+	pkg, err := f.dispatch(alive)
 	if err != nil || pkg.Code() != toolresult.ApprovalInvalid {
 		t.Errorf("%v, %v", pkg, err)
 	}
@@ -59,7 +60,7 @@ func TestOnceAfterDenial(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t, toolruntime.Once)
-			f.must(f.dispatch(toolruntime.AfterIntentCommit))
+			f.must(f.dispatch(drill.AfterIntentCommit))
 			f.asked = func() (bool, error) { return tt.allow, tt.err }
 			outcome, err := f.process()
 			if tt.denied && (outcome != toolruntime.AuthorizationDenied || err != nil) || !tt.denied && !errors.Is(err, away) {
@@ -79,7 +80,7 @@ func TestOnceAfterDenial(t *testing.T) {
 // happened is waited for.
 func TestBusyAfterEffect(t *testing.T) {
 	f := newFixture(t, toolruntime.Once)
-	f.must(f.dispatch(toolruntime.AfterIntentCommit))
+	f.must(f.dispatch(drill.AfterIntentCommit))
 	f.bank.hold = func() {
 		f.fault.mu.Lock()
 		defer f.fault.mu.Unlock()
@@ -95,7 +96,7 @@ func TestBusyAfterEffect(t *testing.T) {
 func TestClockGoesBack(t *testing.T) {
 	f := newFixture(t, toolruntime.Once)
 	f.bank.hold = func() { f.pass(-5) }
-	if pkg, err := f.dispatch(toolruntime.NoFailure); err != nil || pkg.Code() != toolresult.OK {
+	if pkg, err := f.dispatch(alive); err != nil || pkg.Code() != toolresult.OK {
 		t.Errorf("%v, %v", pkg, err)
 	}
 	f.checkInvariants()
@@ -105,7 +106,7 @@ func TestClockGoesBack(t *testing.T) {
 // all.
 func TestReceiptChangedMeanwhile(t *testing.T) {
 	f := newFixture(t, toolruntime.Idempotent)
-	f.must(f.dispatch(toolruntime.AfterDownstreamCommit))
+	f.must(f.dispatch(drill.AfterDownstreamCommit))
 	inner := f.fault.Engine
 	f.fault.Engine = meddling{inner, func() {
 		if err := inner.WriteWith(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -116,9 +117,9 @@ func (f *fixture) attempts() string {
 // may have one.
 func TestReceiptInHand(t *testing.T) {
 	flows := map[string]func(*fixture) error{
-		"dispatch": func(f *fixture) error { _, err := f.dispatch(toolruntime.NoFailure); return err },
+		"dispatch": func(f *fixture) error { _, err := f.dispatch(alive); return err },
 		"process": func(f *fixture) error {
-			f.must(f.dispatch(toolruntime.AfterIntentCommit))
+			f.must(f.dispatch(drill.AfterIntentCommit))
 			outcome, err := f.process()
 			if err == nil && outcome != toolruntime.Succeeded {
 				err = fmt.Errorf("outcome %s", outcome)
@@ -126,7 +127,7 @@ func TestReceiptInHand(t *testing.T) {
 			return err
 		},
 		"work": func(f *fixture) error {
-			f.must(f.dispatch(toolruntime.AfterIntentCommit))
+			f.must(f.dispatch(drill.AfterIntentCommit))
 			ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 			defer stop()
 			ended := make(chan error, 1)
@@ -187,7 +188,7 @@ func TestEndingInHand(t *testing.T) {
 						f, db := newAway(t, open, tt.kind)
 						f.bank.fail, f.bank.bad = tt.answer, tt.bad
 						f.bank.hold = func() { db.leave(passing[name], 3, stored) }
-						f.must(f.dispatch(toolruntime.AfterIntentCommit))
+						f.must(f.dispatch(drill.AfterIntentCommit))
 						if tt.deny {
 							f.asked = func() (bool, error) { db.leave(passing[name], 3, stored); return false, nil }
 						}
@@ -212,7 +213,7 @@ func TestRefusedIsNotRepeated(t *testing.T) {
 		t.Run(kind.Error(), func(t *testing.T) {
 			f, db := newAway(t, openSQLite, toolruntime.Once)
 			f.bank.hold = func() { db.leave(failure(kind), -1, false) }
-			_, err := f.dispatch(toolruntime.NoFailure)
+			_, err := f.dispatch(alive)
 			if !errors.Is(err, kind) || errors.Is(err, toolruntime.ErrNotRecorded) {
 				t.Errorf("%v", err)
 			}
@@ -232,7 +233,7 @@ func TestLateReceipt(t *testing.T) {
 		f, db := newAway(t, open, toolruntime.Once)
 		other := f.another(db.Engine)
 		f.bank.hold = func() { db.leave(failure(engine.ErrUnavailable), -1, false) }
-		f.must(f.dispatch(toolruntime.AfterIntentCommit))
+		f.must(f.dispatch(drill.AfterIntentCommit))
 		ended := make(chan error, 1)
 		go func() { _, err := f.process(); ended <- err }()
 		<-db.failed
@@ -299,7 +300,7 @@ func TestNobodyWaits(t *testing.T) {
 			f, db := newAway(t, open, toolruntime.Once)
 			ctx, leave := context.WithCancel(context.Background())
 			f.bank.hold = func() { db.leave(failure(engine.ErrUnavailable), -1, false) }
-			f.must(f.dispatch(toolruntime.AfterIntentCommit))
+			f.must(f.dispatch(drill.AfterIntentCommit))
 			go func() {
 				<-db.failed
 				leave()
@@ -335,7 +336,7 @@ func TestNobodyWaits(t *testing.T) {
 func TestWorkEndsWithoutDatabase(t *testing.T) {
 	f, db := newAway(t, openSQLite, toolruntime.Once)
 	f.bank.hold = func() { db.leave(failure(engine.ErrUnavailable), -1, false) }
-	f.must(f.dispatch(toolruntime.AfterIntentCommit))
+	f.must(f.dispatch(drill.AfterIntentCommit))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -364,7 +365,7 @@ func TestFoundTooLate(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
 		f := newFixtureOn(t, open, toolruntime.Queryable)
 		f.bank.fail = errors.New("connection reset")
-		f.must(f.dispatch(toolruntime.NoFailure))
+		f.must(f.dispatch(alive))
 		f.bank.fail = nil
 		f.pass(3600)
 		asked := 0

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolruntime/toolruntime-go/internal/failpoint"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -18,7 +19,7 @@ type Outcome string
 const (
 	Succeeded           Outcome = "succeeded"
 	NotClaimed          Outcome = "not_claimed"         // leased by another, in review, or there is none
-	CrashedAfterClaim   Outcome = "crashed_after_claim" // by failure injection
+	CrashedAfterClaim   Outcome = "crashed_after_claim" // in a drill (package drill)
 	OutcomeUnknown      Outcome = "outcome_unknown"
 	AuthorizationDenied Outcome = "authorization_denied" // no effect; recoverable when the lease has run out
 	BusinessRuleDenied  Outcome = "business_rule_denied" // no effect; recoverable when the lease has run out
@@ -27,8 +28,7 @@ const (
 
 // ProcessOptions of [Runtime.Process]. The zero value is safe.
 type ProcessOptions struct {
-	LeaseSeconds int64   // 0 means [DefaultLeaseSeconds]
-	Failure      Failure // none, after_claim or after_downstream_commit
+	LeaseSeconds int64 // 0 means [DefaultLeaseSeconds]
 }
 
 // A Claim is a worker's exclusive right to an operation.
@@ -84,10 +84,9 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 		o = *opts
 	}
 	o.LeaseSeconds = or(o.LeaseSeconds, DefaultLeaseSeconds)
-	switch o.Failure {
-	case "", NoFailure, AfterClaim, AfterDownstreamCommit:
-	default:
-		return "", &toolresult.InputError{Field: "failure", Rule: "is not a failure point of processing"}
+	stop, ctx, err := stopping(ctx, "a processing", failpoint.AfterClaim, failpoint.AfterDownstreamCommit)
+	if err != nil {
+		return "", err
 	}
 	c, err := rt.claim(ctx, statusRef, workerID, o.LeaseSeconds)
 	switch {
@@ -101,15 +100,16 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 		return Succeeded, nil
 	case !c.claimed:
 		return NotClaimed, nil
-	case o.Failure == AfterClaim:
+	case stop == failpoint.AfterClaim:
 		return CrashedAfterClaim, nil
 	}
-	return rt.attempt(ctx, rt.carrier(c.record), c, attemptOptions{failure: o.Failure})
+	return rt.attempt(ctx, rt.carrier(c.record), c, attemptOptions{stop: stop})
 }
 
 // attemptOptions say how an attempt is made.
 type attemptOptions struct {
-	failure Failure
+	// stop is where the process dies, in a drill, or "".
+	stop string
 	// worker is set for an attempt of [Runtime.Work], which lets go of what it
 	// could not do instead of letting the lease run out.
 	worker *WorkOptions
@@ -336,7 +336,7 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 func (a *attempt) finish(ctx context.Context, e *toolresult.Evidence) (Outcome, error) {
 	store, write := a.rt.store, context.WithoutCancel(ctx)
 	rec, now := a.claim.record, a.rt.now()
-	if a.failure == AfterDownstreamCommit {
+	if a.stop == failpoint.AfterDownstreamCommit {
 		if e == nil {
 			return OutcomeUnknown, nil
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 func (f *fixture) dispatchKey(key string) toolresult.Code {
@@ -86,7 +87,7 @@ func TestPruneCallFaults(t *testing.T) {
 		for _, persist := range []bool{false, true} {
 			t.Run(fmt.Sprintf("batch %d/persisted=%v", write, persist), func(t *testing.T) {
 				f := newFixture(t, toolruntime.Idempotent)
-				f.must(f.dispatch(toolruntime.NoFailure))
+				f.must(f.dispatch(alive))
 				for i := range refused {
 					c := shopCall("pay", fmt.Sprint("refused-", i))
 					if pkg, err := f.Dispatch(context.Background(), payer, c, nil); err != nil || pkg.Code() != toolresult.ApprovalRequired {
@@ -117,7 +118,7 @@ func TestPruneCallFaults(t *testing.T) {
 // ended by another and pruned writes nothing.
 func TestPruneUnderStalledWorker(t *testing.T) {
 	f := newFixture(t, toolruntime.Idempotent)
-	f.must(f.dispatch(toolruntime.AfterIntentCommit))
+	f.must(f.dispatch(drill.AfterIntentCommit))
 	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	f.bank.hold = func() {
 		f.bank.hold = nil

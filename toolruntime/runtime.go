@@ -163,8 +163,9 @@ type request struct {
 	input input // once they are screened
 	now   int64
 
-	reserve      bool // a write is accepted, and left to the workers
-	tellAccepted bool // ACCEPTED is among the answers, which the contract's own methods never give
+	stop         string // where the process dies, in a drill
+	reserve      bool   // a write is accepted, and left to the workers
+	tellAccepted bool   // ACCEPTED is among the answers, which the contract's own methods never give
 }
 
 // accept checks what the trusted host says, and binds the call.

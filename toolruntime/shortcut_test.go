@@ -11,6 +11,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // shortcuts is faulty with the shortcut of its engine, which counts as a write.
@@ -85,7 +86,7 @@ func newShortcuts(t *testing.T, kind toolruntime.EffectKind) (*fixture, *shortcu
 // transactions leave.
 func TestShortcut(t *testing.T) {
 	f, s := newShortcuts(t, toolruntime.Idempotent)
-	pkg, err := f.dispatch(toolruntime.NoFailure)
+	pkg, err := f.dispatch(alive)
 	if err != nil || pkg.Code() != toolresult.OK || pkg.Delivery() != toolresult.Fresh {
 		t.Fatalf("%v, %v", pkg, err)
 	}
@@ -93,7 +94,7 @@ func TestShortcut(t *testing.T) {
 		t.Errorf("%d transactions; (-want +got):\n%s", s.units, diff)
 	}
 	f.checkInvariants()
-	if pkg, err := f.dispatch(toolruntime.NoFailure); err != nil || pkg.Delivery() != toolresult.LocalReplay || s.units != 0 {
+	if pkg, err := f.dispatch(alive); err != nil || pkg.Delivery() != toolresult.LocalReplay || s.units != 0 {
 		t.Errorf("repeated: %v, %v, %d transactions", pkg, err, s.units)
 	}
 }
@@ -107,10 +108,10 @@ func TestShortcutFaults(t *testing.T) {
 		prepare  func(*fixture)
 		run      func(*fixture) error
 	}{
-		{"reserve and leave", "reserve", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(toolruntime.AfterIntentCommit); return err }},
+		{"reserve and leave", "reserve", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(drill.AfterIntentCommit); return err }},
 		{"reserve and run", "reserve", func(*fixture) {}, dispatchFresh},
 		{"commit", "commit", func(*fixture) {}, dispatchFresh},
-		{"commit of a worker", "commit", func(f *fixture) { f.must(f.dispatch(toolruntime.AfterIntentCommit)) }, func(f *fixture) error {
+		{"commit of a worker", "commit", func(f *fixture) { f.must(f.dispatch(drill.AfterIntentCommit)) }, func(f *fixture) error {
 			outcome, err := f.process()
 			if err == nil && outcome != toolruntime.Succeeded {
 				err = fmt.Errorf("outcome %s", outcome)
@@ -160,7 +161,7 @@ func TestShortcutFaults(t *testing.T) {
 
 // dispatchFresh expects what a dispatch without a fault answers.
 func dispatchFresh(f *fixture) error {
-	pkg, err := f.dispatch(toolruntime.NoFailure)
+	pkg, err := f.dispatch(alive)
 	if err == nil && (pkg.Code() != toolresult.OK || pkg.Delivery() != toolresult.Fresh) {
 		err = fmt.Errorf("%s %s", pkg.Code(), pkg.Delivery())
 	}

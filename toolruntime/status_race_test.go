@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -46,7 +47,7 @@ func TestStatusBesideAWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rt.Dispatch(ctx, payer, call, &toolruntime.DispatchOptions{Failure: toolruntime.AfterClaim,
+	if _, err := rt.Dispatch(drill.StopAt(ctx, drill.AfterClaim), payer, call, &toolruntime.DispatchOptions{
 		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", now+60)}}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/failpoint"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -23,8 +24,8 @@ type Tx interface {
 // happen or neither does.
 // The handler runs under limited, its record under ctx.
 func (a *attempt) runTx(ctx, limited context.Context) (Outcome, error) {
-	if a.failure == AfterDownstreamCommit {
-		return "", &toolresult.InputError{Field: "failure", Rule: "cannot fall between the effect and the receipt of a transactional tool"}
+	if a.stop == failpoint.AfterDownstreamCommit {
+		return "", &toolresult.InputError{Field: "drill", Rule: "cannot fall between the effect and the receipt of a transactional tool"}
 	}
 	var refusal error
 	done, err := a.rt.store.commitWith(ctx, a.claim.record, func(tx Tx) (toolresult.Evidence, error) {

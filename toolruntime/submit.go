@@ -16,7 +16,16 @@ import (
 // ACCEPTED is no success: the status of its package is unknown, and it tells the model
 // not to say that the action was done.
 func (rt *Runtime) Submit(ctx context.Context, p toolresult.Principal, c toolresult.Call, approvals ...toolresult.Approval) (*toolresult.Package, error) {
-	pkg, err := rt.dispatch(ctx, p, c, DispatchOptions{Approvals: approvals, Failure: NoFailure}, true)
+	_, ctx, err := stopping(ctx, "Submit")
+	if err != nil {
+		return nil, err
+	}
+	r, err := rt.accept(p, c)
+	if err != nil {
+		return nil, err
+	}
+	r.tellAccepted, r.reserve = true, true
+	pkg, err := rt.dispatch(ctx, r, DispatchOptions{Approvals: approvals})
 	if err == nil && pkg.Code() == toolresult.Accepted {
 		rt.signal()
 	}

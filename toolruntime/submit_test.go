@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // submit hands the fixture's call to the workers.
@@ -39,9 +40,9 @@ func TestSubmit(t *testing.T) {
 				t.Errorf("%v, status %s", problems, pkg.ModelResult.Status)
 			}
 		}
-		say(f.dispatch(toolruntime.NoFailure))
+		say(f.dispatch(alive))
 		say(f.query())
-		if _, err := f.Process(context.Background(), f.bound().StatusRef(), "worker", &toolruntime.ProcessOptions{Failure: toolruntime.AfterClaim}); err != nil {
+		if _, err := f.Process(dying(drill.AfterClaim), f.bound().StatusRef(), "worker", nil); err != nil {
 			t.Fatal(err)
 		}
 		say(f.submit()) // the attempt has begun

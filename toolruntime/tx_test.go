@@ -95,7 +95,7 @@ func TestTransactional(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBook(t)
 			tt.prepare(b)
-			pkg, err := b.dispatch(toolruntime.NoFailure)
+			pkg, err := b.dispatch(alive)
 			if err != nil || pkg.Code() != tt.code || b.bookings() != tt.bookings {
 				t.Errorf("%v, %v, %d bookings", pkg.Code(), err, b.bookings())
 			}
@@ -123,17 +123,17 @@ func TestTransactionalFaults(t *testing.T) {
 			t.Run(fmt.Sprintf("write %d/persisted=%v", write, persist), func(t *testing.T) {
 				b := newBook(t)
 				b.fault.arm(write, persist)
-				if _, err := b.dispatch(toolruntime.NoFailure); !errors.Is(err, toolruntime.ErrCommitUnknown) {
+				if _, err := b.dispatch(alive); !errors.Is(err, toolruntime.ErrCommitUnknown) {
 					t.Errorf("error: %v", err)
 				}
 				b.fault.arm(0, false)
 				b.checkInvariants()
-				b.must(b.dispatch(toolruntime.NoFailure))
+				b.must(b.dispatch(alive))
 				b.pass(600)
 				if _, err := b.process(); err != nil {
 					t.Fatal(err)
 				}
-				if pkg, err := b.dispatch(toolruntime.NoFailure); err != nil || pkg.Code() != toolresult.OK || b.bookings() != 1 {
+				if pkg, err := b.dispatch(alive); err != nil || pkg.Code() != toolresult.OK || b.bookings() != 1 {
 					t.Errorf("in the end: %v, %v, %d bookings", pkg, err, b.bookings())
 				}
 				b.checkInvariants()

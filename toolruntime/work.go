@@ -56,9 +56,12 @@ type worker struct {
 //
 // A handler whose lease is lost has its context ended, and nothing that it says
 // afterwards is recorded. Any number of workers, in any number of processes, may
-// work on one ledger.
+// work on one ledger. A context of package drill is refused.
 func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 	o, err := opts.complete()
+	if err == nil {
+		_, ctx, err = stopping(ctx, "a worker")
+	}
 	if err == nil {
 		err = rt.store.holds("worker_id", o.WorkerID)
 	}

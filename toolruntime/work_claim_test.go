@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // afterWrite does something each time when a transaction has committed.
@@ -40,7 +41,7 @@ func TestWorkHandsBack(t *testing.T) {
 				}
 				return store, err
 			}, toolruntime.Once)
-			f.must(f.dispatch(toolruntime.AfterIntentCommit))
+			f.must(f.dispatch(drill.AfterIntentCommit))
 			ref := f.bound().StatusRef()
 			ctx, stop := context.WithCancel(context.Background())
 			hook.do = stop
@@ -80,7 +81,7 @@ func TestWorkClaimFaults(t *testing.T) {
 		for _, persist := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/persisted=%v", name, persist), func(t *testing.T) {
 				f := newFixtureOn(t, open, toolruntime.Once)
-				f.must(f.dispatch(toolruntime.AfterIntentCommit))
+				f.must(f.dispatch(drill.AfterIntentCommit))
 				ref := f.bound().StatusRef()
 				f.fault.arm(1, persist)
 				ctx, stop := context.WithTimeout(context.Background(), time.Minute)

@@ -10,6 +10,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
 
 // gating are the commands whose exit code is a gate.
@@ -111,8 +112,10 @@ type callReport struct {
 
 func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 	// Before anything is opened or made.
-	switch toolruntime.Failure(o.failure) {
-	case toolruntime.NoFailure, toolruntime.AfterIntentCommit, toolruntime.AfterClaim, toolruntime.AfterDownstreamCommit:
+	switch point := drill.Point(o.failure); point {
+	case "none":
+	case drill.AfterIntentCommit, drill.AfterClaim, drill.AfterDownstreamCommit:
+		ctx = drill.StopAt(ctx, point)
 	default:
 		return false, &toolresult.InputError{Field: "failure", Rule: "must be none, after_intent_commit, after_claim or after_downstream_commit"}
 	}
@@ -129,7 +132,7 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 			return false, err
 		}
 		pkg, err := d.rt.Dispatch(ctx, c.Principal, c.Call, &toolruntime.DispatchOptions{
-			Approvals: approvals, WorkerID: o.workerID, Failure: toolruntime.Failure(o.failure)})
+			Approvals: approvals, WorkerID: o.workerID})
 		if err != nil {
 			return false, err
 		}
