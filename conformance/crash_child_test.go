@@ -217,7 +217,7 @@ func (p *part) submitOne(ctx context.Context, rt *toolruntime.Runtime, known, i 
 	approved := approvals(p.t, b, "valid", p.now().Unix())
 	var pkg *toolresult.Package
 	if random.IntN(8) == 0 {
-		pkg, err = rt.Dispatch(ctx, user("user-1"), call, &toolruntime.DispatchOptions{Approvals: approved, WorkerID: p.Name, LeaseSeconds: 2})
+		pkg, err = rt.Dispatch(ctx, user("user-1"), call, &toolruntime.DispatchOptions{Approvals: approved, WorkerID: p.Name, Lease: 2 * time.Second})
 	} else {
 		pkg, err = rt.Submit(ctx, user("user-1"), call, approved...)
 	}

@@ -163,7 +163,7 @@ func testMistyped(t *testing.T, e engine, damage string) {
 		func() error { _, err := d.Review(ctx, "", 10); return err },
 		func() error { _, err := d.Stats(ctx); return err },
 		func() error {
-			_, err := d.Prune(ctx, toolruntime.PruneOptions{OlderThan: toolruntime.MinPruneAge})
+			_, err := d.Prune(ctx, &toolruntime.PruneOptions{OlderThan: toolruntime.MinPruneAge})
 			return err
 		},
 		func() error {

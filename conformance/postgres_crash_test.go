@@ -152,7 +152,7 @@ func finish(t *testing.T, rt *toolruntime.Runtime, key, worker string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pkg, err := rt.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{WorkerID: worker, LeaseSeconds: 1,
+		pkg, err := rt.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{WorkerID: worker, Lease: time.Second,
 			Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval-"+key, "somebody", time.Now().Unix()+60)}})
 		switch {
 		case err != nil:
@@ -160,7 +160,7 @@ func finish(t *testing.T, rt *toolruntime.Runtime, key, worker string) {
 		case pkg.Code() == toolresult.OK:
 			return
 		case pkg.Code() == toolresult.OutcomeUnknown:
-			if _, err := rt.Process(ctx, pkg.StatusRef(), worker, &toolruntime.ProcessOptions{LeaseSeconds: 1}); err != nil {
+			if _, err := rt.Process(ctx, pkg.StatusRef(), worker, &toolruntime.ProcessOptions{Lease: 1 * time.Second}); err != nil {
 				t.Logf("%s: process: %v", key, err)
 			}
 		default:

@@ -20,7 +20,7 @@ const day = 24 * 60 * 60
 func (d *desk) pruneAll(o toolruntime.PruneOptions) toolruntime.PruneReport {
 	d.t.Helper()
 	o.OlderThan = 24 * time.Hour
-	r, err := d.Prune(context.Background(), o)
+	r, err := d.Prune(context.Background(), &o)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestPruneOptions(t *testing.T) {
 		{}, {OlderThan: time.Minute}, {OlderThan: time.Hour, Limit: -1}, {OlderThan: time.Hour, BatchSize: -1},
 		{OlderThan: time.Hour, BatchSize: 100_000}, {OlderThan: time.Hour, States: []string{"in_review"}},
 	} {
-		if _, err := d.Prune(context.Background(), o); !errors.Is(err, toolruntime.ErrInvalidInput) {
+		if _, err := d.Prune(context.Background(), &o); !errors.Is(err, toolruntime.ErrInvalidInput) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

@@ -91,14 +91,14 @@ var contests = []contest{
 			return d.send(user("user-1"), refundCall("race"), drill.AfterIntentCommit).StatusRef()
 		},
 		run: func(ctx context.Context, d *desk, ref string, racer int) string {
-			c, err := d.Claim(ctx, ref, fmt.Sprintf("worker-%d", racer), 30)
+			c, err := hold(ctx, d.Runtime, ref, fmt.Sprintf("worker-%d", racer), toolruntime.DefaultLease)
 			switch {
 			case err != nil:
 				return err.Error()
 			case c == nil:
 				return "no"
 			}
-			return fmt.Sprintf("attempt %d", c.AttemptCount)
+			return fmt.Sprintf("attempt %d", c.Attempt)
 		},
 		judge: func(d *desk, answers map[string]int) {
 			expect(d, map[string]int{"attempt 1": 1, "no": racers - 1}, answers)

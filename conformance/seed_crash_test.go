@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -49,28 +50,28 @@ var crashAndReconciliationTests = map[string]seedTest{
 
 	"test_active_lease_blocks_second_worker": onEvery(func(t *testing.T, d *seedDesk) {
 		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
-		if d.claim(ref, "worker-a", 10) == nil {
+		if d.claim(ref, "worker-a", 10*time.Second) == nil {
 			t.Error("a pending operation was not claimed")
 		}
 		d.setTime(start + 9)
-		if d.claim(ref, "worker-b", 10) != nil {
+		if d.claim(ref, "worker-b", 10*time.Second) != nil {
 			t.Error("an operation was claimed under somebody else's lease")
 		}
 	}),
 
 	"test_expired_lease_can_be_reclaimed": onEvery(func(t *testing.T, d *seedDesk) {
 		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
-		wantEqual(t, "first claim", &toolruntime.Claim{StatusRef: ref, WorkerID: "worker-a", LeaseUntil: start + 10, AttemptCount: 1},
-			d.claim(ref, "worker-a", 10))
+		wantEqual(t, "first claim", &held{Worker: "worker-a", Until: start + 10, Attempt: 1},
+			d.claim(ref, "worker-a", 10*time.Second))
 		d.setTime(start + 10)
-		wantEqual(t, "second claim", &toolruntime.Claim{StatusRef: ref, WorkerID: "worker-b", LeaseUntil: start + 20, AttemptCount: 2},
-			d.claim(ref, "worker-b", 10))
+		wantEqual(t, "second claim", &held{Worker: "worker-b", Until: start + 20, Attempt: 2},
+			d.claim(ref, "worker-b", 10*time.Second))
 	}),
 
 	"test_crash_after_claim_is_recoverable_after_lease_expiry": onEvery(func(t *testing.T, d *seedDesk) {
 		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		wantEqual(t, "outcome", toolruntime.CrashedAfterClaim, d.processTo(drill.AfterClaim, ref, "crashing-worker",
-			&toolruntime.ProcessOptions{LeaseSeconds: 5}))
+			&toolruntime.ProcessOptions{Lease: 5 * time.Second}))
 		d.setTime(start + 5)
 		wantEqual(t, "outcome", toolruntime.Succeeded, d.process(ref, "recovery-worker", nil))
 	}),
@@ -116,7 +117,7 @@ func workerRechecksAuthorization(t *testing.T, d *seedDesk) {
 	clear(allowed)
 	d.setTime(start + 1)
 	wantEqual(t, "outcome", toolruntime.AuthorizationDenied,
-		d.process(ref, "worker-denied", &toolruntime.ProcessOptions{LeaseSeconds: 5}))
+		d.process(ref, "worker-denied", &toolruntime.ProcessOptions{Lease: 5 * time.Second}))
 	wantEqual(t, "receipts", int64(0), d.counts().DownstreamReceipts)
 	allowed["ORDER-7"] = true
 	d.setTime(start + 6)
@@ -129,7 +130,7 @@ func workerRechecksBusinessState(t *testing.T, d *seedDesk) {
 	d.orders.SetStatus("ORDER-7", "refunded")
 	d.setTime(start + 1)
 	wantEqual(t, "outcome", toolruntime.BusinessRuleDenied,
-		d.process(ref, "worker-business-denied", &toolruntime.ProcessOptions{LeaseSeconds: 5}))
+		d.process(ref, "worker-business-denied", &toolruntime.ProcessOptions{Lease: 5 * time.Second}))
 	wantEqual(t, "receipts", int64(0), d.counts().DownstreamReceipts)
 }
 

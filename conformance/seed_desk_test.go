@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mattn/go-sqlite3"
@@ -139,9 +140,9 @@ func (d *seedDesk) processTo(p drill.Point, ref, worker string, opts *toolruntim
 	return outcome
 }
 
-func (d *seedDesk) claim(ref, worker string, leaseSeconds int64) *toolruntime.Claim {
+func (d *seedDesk) claim(ref, worker string, lease time.Duration) *held {
 	d.t.Helper()
-	c, err := d.Claim(context.Background(), ref, worker, leaseSeconds)
+	c, err := hold(context.Background(), d.Runtime, ref, worker, lease)
 	if err != nil {
 		d.t.Fatalf("claim: %v", err)
 	}

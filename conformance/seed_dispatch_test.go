@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -27,14 +28,14 @@ var idempotencyDispatchTests = map[string]seedTest{
 		} {
 			d.setTime(overflow.now)
 			_, err := d.Dispatch(context.Background(), d.actor, d.call, &toolruntime.DispatchOptions{
-				Approvals: approvals, LeaseSeconds: overflow.lease})
+				Approvals: approvals, Lease: time.Duration(overflow.lease) * time.Second})
 			wantError(t, toolruntime.ErrInvalidInput, err)
 			if err != nil && !regexp.MustCompile(overflow.text).MatchString(err.Error()) {
 				t.Errorf("error %q does not match %q", err, overflow.text)
 			}
 		}
 		wantEqual(t, "operations", int64(0), d.counts().Operations)
-		d.setTime(toolresult.MaxTime - max(toolruntime.DefaultLeaseSeconds, approvalSeconds))
+		d.setTime(toolresult.MaxTime - max(int64(toolruntime.DefaultLease/time.Second), approvalSeconds))
 		wantCode(t, toolresult.OK, d.dispatch(alive))
 	}),
 

@@ -131,7 +131,7 @@ var storedStateTamperTests = map[string]seedTest{
 			t.Fatal(err)
 		}
 		d.setPayload(string(text))
-		_, err = d.Claim(context.Background(), ref, "worker", toolruntime.DefaultLeaseSeconds)
+		_, err = hold(context.Background(), d.Runtime, ref, "worker", toolruntime.DefaultLease)
 		wantError(t, toolruntime.ErrContract, err)
 	}),
 
@@ -139,7 +139,7 @@ var storedStateTamperTests = map[string]seedTest{
 		ref := d.ref(d.dispatch(drill.AfterIntentCommit))
 		d.setPayload(`{"schema_version":"tool-outbox-event-v1","schema_version":"tool-outbox-event-v1",` +
 			`"operation_pk":1,"request_sha256":"` + zeros + `","tool":"x"}`)
-		_, err := d.Claim(context.Background(), ref, "worker", toolruntime.DefaultLeaseSeconds)
+		_, err := hold(context.Background(), d.Runtime, ref, "worker", toolruntime.DefaultLease)
 		wantError(t, toolruntime.ErrContract, err)
 	}),
 

@@ -28,7 +28,7 @@ func TestStats(t *testing.T) {
 		}
 		claim := func(ref string) {
 			t.Helper()
-			if c, err := d.Claim(context.Background(), ref, "dead", 30); err != nil || c == nil {
+			if c, err := hold(context.Background(), d.Runtime, ref, "dead", toolruntime.DefaultLease); err != nil || c == nil {
 				t.Fatal(c, err)
 			}
 		}

@@ -117,7 +117,7 @@ func TestTextsOfPeople(t *testing.T) {
 			"tool":      d.Resume(ctx, odd),
 			"actor":     d.Pause(ctx, "tool", odd, "reason"),
 			"reason":    d.Pause(ctx, "tool", "actor", odd),
-			"worker_id": second(d.Claim(ctx, ref, odd, 30)),
+			"worker_id": second(hold(ctx, d.Runtime, ref, odd, toolruntime.DefaultLease)),
 		} {
 			var refused *toolresult.InputError
 			if is := errors.As(got, &refused) && refused.Field == name; is != (e.name == "postgres") || !is && got != nil {

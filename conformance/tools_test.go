@@ -71,3 +71,24 @@ func (d *desk) send(p toolresult.Principal, c toolresult.Call, point drill.Point
 	}
 	return pkg
 }
+
+// held is what a worker holds that has died after its claim.
+type held struct {
+	Worker         string
+	Until, Attempt int64
+}
+
+// hold claims an operation as a worker that dies then; nil when there is nothing to
+// claim.
+func hold(ctx context.Context, rt *toolruntime.Runtime, ref, worker string, lease time.Duration) (*held, error) {
+	outcome, err := rt.Process(drill.StopAt(ctx, drill.AfterClaim), ref, worker, &toolruntime.ProcessOptions{Lease: lease})
+	if err != nil || outcome != toolruntime.CrashedAfterClaim {
+		return nil, err
+	}
+	h, err := rt.History(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	last := h.Moments[len(h.Moments)-1]
+	return &held{last.Who, last.Until, last.Attempt}, nil
+}

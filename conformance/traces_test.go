@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,6 +41,8 @@ type traceStep struct {
 	Want         json.RawMessage `json:"want"`
 	After        traceState      `json:"after"`
 }
+
+func (s *traceStep) lease() time.Duration { return time.Duration(s.LeaseSeconds) * time.Second }
 
 func (s *traceStep) dying() context.Context {
 	if s.Failure == "none" {
@@ -170,7 +173,7 @@ func (w *walk) step(s traceStep) map[string]any {
 		b := w.bind(p, c)
 		pkg, err := w.Dispatch(s.dying(), p, c, &toolruntime.DispatchOptions{
 			Approvals: approvals(w.t, b, s.Approval, s.Now), WorkerID: s.WorkerID,
-			LeaseSeconds: s.LeaseSeconds})
+			Lease: s.lease()})
 		if err != nil {
 			return failure(w.t, err)
 		}
@@ -200,20 +203,20 @@ func (w *walk) step(s traceStep) map[string]any {
 		w.valid(b, pkg)
 		return answer(w.t, pkg)
 	case "process":
-		outcome, err := w.Process(s.dying(), s.StatusRef, s.WorkerID, &toolruntime.ProcessOptions{LeaseSeconds: s.LeaseSeconds})
+		outcome, err := w.Process(s.dying(), s.StatusRef, s.WorkerID, &toolruntime.ProcessOptions{Lease: s.lease()})
 		if err != nil {
 			return failure(w.t, err)
 		}
 		return map[string]any{"outcome": string(outcome)}
 	case "claim":
-		c, err := w.Claim(ctx, s.StatusRef, s.WorkerID, s.LeaseSeconds)
+		c, err := hold(ctx, w.Runtime, s.StatusRef, s.WorkerID, s.lease())
 		switch {
 		case err != nil:
 			return failure(w.t, err)
 		case c == nil:
 			return map[string]any{"claimed": false, "attempt_count": nil}
 		}
-		return map[string]any{"claimed": true, "attempt_count": float64(c.AttemptCount)}
+		return map[string]any{"claimed": true, "attempt_count": float64(c.Attempt)}
 	default:
 		w.t.Fatalf("unknown action %q", s.Action)
 	}

@@ -62,21 +62,6 @@ func CheckTime(field string, t int64) error {
 	return nil
 }
 
-// CheckLease checks a lease of whole seconds that starts at now: at least one
-// second, and its end must be a portable time too.
-func CheckLease(now, leaseSeconds int64) error {
-	if err := CheckTime("now", now); err != nil {
-		return err
-	}
-	if leaseSeconds < 1 {
-		return &InputError{"lease_seconds", "must be at least 1"}
-	}
-	if leaseSeconds > MaxTime-now {
-		return &InputError{"now + lease_seconds", "must not pass 9999-12-31T23:59:59Z"}
-	}
-	return nil
-}
-
 // A Principal is on whose behalf a call is made. The roles are what the host
 // presents; the runtime never trusts them for a later step.
 type Principal struct {

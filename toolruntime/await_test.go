@@ -65,7 +65,7 @@ func TestStatus(t *testing.T) {
 			done(f)
 			f.dispatchKey("newer") // the newest always stays
 			f.pass(40 * 86400)
-			if _, err := f.Prune(ctx, toolruntime.PruneOptions{OlderThan: 30 * 24 * time.Hour}); err != nil {
+			if _, err := f.Prune(ctx, &toolruntime.PruneOptions{OlderThan: 30 * 24 * time.Hour}); err != nil {
 				f.t.Fatal(err)
 			}
 		}, payCall(), "IDEMPOTENCY_KEY_EXPIRED fresh"},

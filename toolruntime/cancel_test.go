@@ -68,7 +68,7 @@ func TestCancel(t *testing.T) {
 		// The decision outlives its operation.
 		f.dispatchKey("newer")
 		f.pass(3600)
-		if r, err := f.Prune(ctx, toolruntime.PruneOptions{OlderThan: time.Hour}); err != nil || r.Pruned != 1 {
+		if r, err := f.Prune(ctx, &toolruntime.PruneOptions{OlderThan: time.Hour}); err != nil || r.Pruned != 1 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		h, err := f.History(ctx, ref)

@@ -148,10 +148,7 @@ func TestLeaseFromItsTurn(t *testing.T) {
 		if left := until(); left < 25 || left > 30 {
 			t.Errorf("after the reservation %d s are left of 30", left)
 		}
-		c, err := rt.Claim(context.Background(), bound.StatusRef(), "other", 300)
-		if err != nil || c == nil {
-			t.Fatalf("the lease ran out while the claim waited: %v, %v", c, err)
-		}
+		hold(t, rt, bound.StatusRef(), "other", 300*time.Second) // and has not run out while it waited
 		if left := until(); left < 295 || left > 300 {
 			t.Errorf("after the claim %d s are left of 300", left)
 		}
@@ -210,9 +207,7 @@ func during(t *testing.T, rt *toolruntime.Runtime, what func()) {
 // forward, and not kept from others for longer than it was given.
 func TestClockForward(t *testing.T) {
 	stepping(t, func(rt *toolruntime.Runtime, b *bank, ref string) {
-		if c, err := rt.Claim(context.Background(), ref, "another process", 30); err != nil || c == nil {
-			t.Fatalf("%v, %v", c, err)
-		}
+		hold(t, rt, ref, "another process", toolruntime.DefaultLease)
 		during(t, rt, func() {
 			time.Sleep(5 * time.Second)
 			hostclock.Set(time.Hour)
@@ -267,9 +262,7 @@ func TestClockBack(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("a lease, seen=%v", seen), func(t *testing.T) {
 			stepping(t, func(rt *toolruntime.Runtime, b *bank, ref string) {
-				if c, err := rt.Claim(context.Background(), ref, "a process that dies", 30); err != nil || c == nil {
-					t.Fatalf("%v, %v", c, err)
-				}
+				hold(t, rt, ref, "a process that dies", toolruntime.DefaultLease)
 				wait := func() {
 					time.Sleep(25 * time.Second)
 					if b.ran() != 0 {

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/failpoint"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // Defaults of a dispatch.
 const (
-	DefaultWorkerID     = "inline-worker"
-	DefaultLeaseSeconds = 30
+	DefaultWorkerID = "inline-worker"
+	DefaultLease    = 30 * time.Second
 )
 
 // DispatchOptions of [Runtime.Dispatch]. The zero value is safe.
@@ -23,9 +25,9 @@ type DispatchOptions struct {
 	Approvals []toolresult.Approval
 	// WorkerID names who runs the effect; "" means [DefaultWorkerID].
 	WorkerID string
-	// LeaseSeconds is how long nobody else may run it; 0 means
-	// [DefaultLeaseSeconds].
-	LeaseSeconds int64
+	// Lease is how long nobody else may run it, in whole seconds; 0 means
+	// [DefaultLease].
+	Lease time.Duration
 }
 
 // Dispatch carries out a call: a read at once; a write once under its scope, if
@@ -40,12 +42,9 @@ type DispatchOptions struct {
 // away after the effect, it waits for it as long as the lease holds and ctx lasts;
 // then the error is [ErrNotRecorded].
 func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, opts *DispatchOptions) (*toolresult.Package, error) {
-	var o DispatchOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := given(opts)
 	o.WorkerID = or(o.WorkerID, DefaultWorkerID)
-	o.LeaseSeconds = or(o.LeaseSeconds, DefaultLeaseSeconds)
+	o.Lease = or(o.Lease, DefaultLease)
 	stop, ctx, err := stopping(ctx, "a dispatch", failpoint.AfterIntentCommit, failpoint.AfterClaim, failpoint.AfterDownstreamCommit)
 	if err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func (rt *Runtime) dispatch(ctx context.Context, r request, o DispatchOptions) (
 		if err := toolresult.CheckWorkerID(o.WorkerID); err != nil {
 			return nil, err
 		}
-		if err := toolresult.CheckLease(r.now, o.LeaseSeconds); err != nil {
+		if err := limits.LeaseFrom(r.now, o.Lease); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +112,7 @@ func (rt *Runtime) write(ctx context.Context, r *request, o DispatchOptions) (*t
 		// Not the time of the call: the host's callbacks may have taken long.
 		r.now = rt.now()
 		if !r.reserve {
-			if err := toolresult.CheckLease(r.now, o.LeaseSeconds); err != nil {
+			if err := limits.LeaseFrom(r.now, o.Lease); err != nil {
 				return nil, err
 			}
 		}
@@ -161,7 +160,7 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 	}
 	v.admission = &admission{approval: approval, effect: r.tool.effect, version: r.tool.version, own: rt.own}
 	if !r.reserve {
-		v.admission.worker, v.admission.leaseSeconds = o.WorkerID, o.LeaseSeconds
+		v.admission.worker, v.admission.lease = o.WorkerID, o.Lease
 	}
 	rec, err := rt.store.reserve(ctx, v)
 	if err != nil {

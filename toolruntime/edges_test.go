@@ -21,7 +21,7 @@ import (
 
 // TestLongLeases: however long a lease is, the handler has its time.
 func TestLongLeases(t *testing.T) {
-	for _, lease := range []int64{1, 9_223_372_036, 9_223_372_037, 18_446_744_074, 200_000_000_000} {
+	for _, lease := range []time.Duration{time.Second, 9_223_372_036 * time.Second} {
 		s := newShop(t, toolruntime.Once, func(_ context.Context, e toolruntime.Effect, _ int) (toolruntime.Receipt[payment], error) {
 			return paid(e)
 		})
@@ -30,10 +30,10 @@ func TestLongLeases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pkg, err := s.Dispatch(context.Background(), payer, call, &toolruntime.DispatchOptions{LeaseSeconds: lease,
+		pkg, err := s.Dispatch(context.Background(), payer, call, &toolruntime.DispatchOptions{Lease: lease,
 			Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", s.time()+60)}})
 		if err != nil || pkg.Code() != toolresult.OK {
-			t.Errorf("%d s: %v, %v", lease, pkg, err)
+			t.Errorf("%v: %v, %v", lease, pkg, err)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestLongWaits(t *testing.T) {
 func TestPruneNever(t *testing.T) {
 	rt := refundLedger(t, filepath.Join(t.TempDir(), "ledger.sqlite3"), 10)
 	for _, age := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - time.Second} {
-		r, err := rt.Prune(context.Background(), toolruntime.PruneOptions{OlderThan: age, Limit: math.MaxInt})
+		r, err := rt.Prune(context.Background(), &toolruntime.PruneOptions{OlderThan: age, Limit: math.MaxInt})
 		if diff := cmp.Diff(toolruntime.PruneReport{Damaged: []string{}}, r); err != nil || diff != "" {
 			t.Errorf("%v: %v (-want +got):\n%s", age, err, diff)
 		}
@@ -103,13 +103,19 @@ func TestOptionRanges(t *testing.T) {
 			return err
 		}(),
 		"redrive": func() error {
-			_, err := s.Redrive(ctx, toolruntime.RedriveOptions{Actor: "dana", Reason: "why", Stagger: math.MinInt64})
+			_, err := s.Redrive(ctx, &toolruntime.RedriveOptions{Actor: "dana", Reason: "why", Stagger: math.MinInt64})
 			return err
 		}(),
 		"prune": func() error {
-			_, err := s.Prune(ctx, toolruntime.PruneOptions{OlderThan: math.MinInt64})
+			_, err := s.Prune(ctx, &toolruntime.PruneOptions{OlderThan: math.MinInt64})
 			return err
 		}(),
+		"no age": second(s.Prune(ctx, nil)),
+		"nobody": second(s.Redrive(ctx, nil)),
+		"a lease of fractions": second(s.Process(ctx, s.submit("pay", "k"), "worker",
+			&toolruntime.ProcessOptions{Lease: time.Second + 1})),
+		"a lease of less than a second": second(s.Dispatch(ctx, payer, shopCall("pay", "other"),
+			&toolruntime.DispatchOptions{Lease: time.Second - 1})),
 	} {
 		if !errors.Is(err, toolruntime.ErrInvalidInput) {
 			t.Errorf("%s: %v", name, err)
@@ -255,3 +261,5 @@ func TestAuditDamagedPage(t *testing.T) {
 		})
 	}
 }
+
+func second[T any](_ T, err error) error { return err }

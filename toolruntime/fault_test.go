@@ -208,6 +208,18 @@ func (f *fixture) bound() *toolresult.Bound {
 	return b
 }
 
+// defaultLease is [toolruntime.DefaultLease], as the fixtures count.
+const defaultLease = int64(toolruntime.DefaultLease / time.Second)
+
+// hold claims an operation as a worker that dies then.
+func hold(t *testing.T, rt *toolruntime.Runtime, ref, worker string, lease time.Duration) {
+	t.Helper()
+	outcome, err := rt.Process(dying(drill.AfterClaim), ref, worker, &toolruntime.ProcessOptions{Lease: lease})
+	if outcome != toolruntime.CrashedAfterClaim || err != nil {
+		t.Fatalf("the claim: %s, %v", outcome, err)
+	}
+}
+
 // alive is the point of a process that does not die.
 const alive drill.Point = ""
 
@@ -319,7 +331,7 @@ func (f *fixture) must(pkg *toolresult.Package, err error) {
 func (f *fixture) finish() {
 	f.t.Helper()
 	f.must(f.dispatch(alive))
-	f.pass(toolruntime.DefaultLeaseSeconds)
+	f.pass(defaultLease)
 	if _, err := f.process(); err != nil {
 		f.t.Fatal(err)
 	}
@@ -364,7 +376,7 @@ func TestEffectKinds(t *testing.T) {
 			if !tt.happened {
 				clear(f.bank.keys)
 			}
-			f.pass(toolruntime.DefaultLeaseSeconds)
+			f.pass(defaultLease)
 			outcome, err := f.process()
 			if err != nil {
 				t.Fatal(err)
@@ -391,7 +403,7 @@ func TestEffectKinds(t *testing.T) {
 func TestOnceLostClaim(t *testing.T) {
 	f := newFixture(t, toolruntime.Once)
 	f.must(f.dispatch(drill.AfterClaim))
-	f.pass(toolruntime.DefaultLeaseSeconds)
+	f.pass(defaultLease)
 	outcome, err := f.process()
 	if err != nil || outcome != toolruntime.OutcomeUnknown {
 		t.Fatalf("%v, %v", outcome, err)
@@ -416,7 +428,7 @@ func TestOutputViolation(t *testing.T) {
 			t.Errorf("%s %s", pkg.Code(), pkg.StatusRef())
 		}
 	}
-	f.pass(toolruntime.DefaultLeaseSeconds)
+	f.pass(defaultLease)
 	if outcome, err := f.process(); err != nil || outcome != toolruntime.NotClaimed {
 		t.Errorf("%v, %v", outcome, err)
 	}
@@ -434,11 +446,8 @@ func TestFence(t *testing.T) {
 	f.bank.hold = func() { close(entered); <-leave }
 	go func() { _, err := f.process(); done <- err }()
 	<-entered
-	f.pass(toolruntime.DefaultLeaseSeconds)
-	c, err := f.Claim(context.Background(), f.bound().StatusRef(), "second", 30)
-	if err != nil || c == nil || c.AttemptCount != 2 {
-		t.Fatalf("%+v, %v", c, err)
-	}
+	f.pass(defaultLease)
+	hold(t, f.Runtime, f.bound().StatusRef(), "second", toolruntime.DefaultLease)
 	close(leave)
 	if err := <-done; !errors.Is(err, toolruntime.ErrLeaseLost) {
 		t.Errorf("the stalled worker: %v, want lease lost", err)

@@ -22,7 +22,7 @@ func TestSlowCallbacks(t *testing.T) {
 	lookups := 0
 	f.asked = func() (bool, error) {
 		if lookups++; lookups == 3 { // the one between claim and effect
-			f.pass(toolruntime.DefaultLeaseSeconds + 1)
+			f.pass(defaultLease + 1)
 		}
 		return true, nil
 	}
@@ -67,7 +67,7 @@ func TestOnceAfterDenial(t *testing.T) {
 				t.Fatalf("%v, %v", outcome, err)
 			}
 			f.asked = func() (bool, error) { return true, nil }
-			f.pass(toolruntime.DefaultLeaseSeconds)
+			f.pass(defaultLease)
 			if outcome, err := f.process(); err != nil || outcome != toolruntime.Succeeded || f.bank.calls != 1 {
 				t.Errorf("afterwards: %v, %v, %d effects", outcome, err, f.bank.calls)
 			}

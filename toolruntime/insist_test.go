@@ -237,7 +237,7 @@ func TestLateReceipt(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { _, err := f.process(); ended <- err }()
 		<-db.failed
-		f.pass(toolruntime.DefaultLeaseSeconds)
+		f.pass(defaultLease)
 		if outcome, err := other.Process(context.Background(), f.bound().StatusRef(), "other", nil); err != nil || outcome != toolruntime.OutcomeUnknown {
 			t.Fatalf("%v, %v", outcome, err)
 		}

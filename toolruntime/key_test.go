@@ -69,7 +69,7 @@ func TestKeyMemory(t *testing.T) {
 				s.Runtime = s.with(tool)
 				ref := s.submit("pay", "k")
 				ctx := context.Background()
-				lease := &toolruntime.ProcessOptions{LeaseSeconds: 60}
+				lease := &toolruntime.ProcessOptions{Lease: 60 * time.Second}
 				if outcome, err := s.Process(ctx, ref, "worker", lease); outcome != toolruntime.OutcomeUnknown || err != nil {
 					t.Fatalf("%v, %v", outcome, err)
 				}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolruntime/toolruntime-go/internal/failpoint"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -28,32 +29,14 @@ const (
 
 // ProcessOptions of [Runtime.Process]. The zero value is safe.
 type ProcessOptions struct {
-	LeaseSeconds int64 // 0 means [DefaultLeaseSeconds]
+	// Lease is how long nobody else may carry it out, in whole seconds; 0 means
+	// [DefaultLease].
+	Lease time.Duration
 }
 
-// A Claim is a worker's exclusive right to an operation.
-type Claim struct {
-	StatusRef  string
-	WorkerID   string
-	LeaseUntil int64 // Unix seconds
-	// AttemptCount is the number of this claim and its fence.
-	AttemptCount int64
-}
-
-// Claim takes the exclusive right to an operation for a worker, if it is pending
-// or its lease has run out. It returns nil when there is nothing to claim. The
-// operation stays claimed until the lease runs out. One whose tool is not
-// registered here, or not under the contract with which it was accepted, is left
-// as it is: that is a [*ContractError].
-func (rt *Runtime) Claim(ctx context.Context, statusRef, workerID string, leaseSeconds int64) (*Claim, error) {
-	c, err := rt.claim(ctx, statusRef, workerID, leaseSeconds)
-	if err != nil || !c.claimed {
-		return nil, err
-	}
-	return &Claim{StatusRef: statusRef, WorkerID: workerID, LeaseUntil: c.event.LeaseUntil.Int64, AttemptCount: c.fence()}, nil
-}
-
-func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseSeconds int64) (claim, error) {
+// claim takes the exclusive right to an operation for a worker, if it is pending or
+// its lease has run out.
+func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, lease time.Duration) (claim, error) {
 	if !toolresult.ValidStatusRef(statusRef) {
 		return claim{}, &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
 	}
@@ -64,10 +47,10 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseS
 		return claim{}, err
 	}
 	now := rt.now()
-	if err := toolresult.CheckLease(now, leaseSeconds); err != nil {
+	if err := limits.LeaseFrom(now, lease); err != nil {
 		return claim{}, err
 	}
-	c, err := rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, now + leaseSeconds, rt.own}, rt.carries})
+	c, err := rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, limits.After(now, lease), rt.own}, rt.carries})
 	if err == nil && c.foreign {
 		err = &ContractError{statusRef, "its tool is not registered here under the contract with which it was accepted: it was not claimed"}
 	}
@@ -76,19 +59,16 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseS
 
 // Process claims an operation and carries it out, or finishes what an earlier
 // attempt has left: the same code serves both. What it may do about a lost
-// attempt is what the tool's effect kind allows. What [Runtime.Claim] would not
-// claim is [NotClaimed], with that error.
+// attempt is what the tool's effect kind allows. It claims what is pending or whose
+// lease has run out. One whose tool is not registered here, or not under the contract
+// with which it was accepted, is left as it is: [NotClaimed] with a [*ContractError].
 func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts *ProcessOptions) (Outcome, error) {
-	var o ProcessOptions
-	if opts != nil {
-		o = *opts
-	}
-	o.LeaseSeconds = or(o.LeaseSeconds, DefaultLeaseSeconds)
+	lease := or(given(opts).Lease, DefaultLease)
 	stop, ctx, err := stopping(ctx, "a processing", failpoint.AfterClaim, failpoint.AfterDownstreamCommit)
 	if err != nil {
 		return "", err
 	}
-	c, err := rt.claim(ctx, statusRef, workerID, o.LeaseSeconds)
+	c, err := rt.claim(ctx, statusRef, workerID, lease)
 	switch {
 	case c.foreign:
 		return NotClaimed, err

@@ -11,7 +11,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
-// PruneOptions of [Runtime.Prune].
+// PruneOptions of [Runtime.Prune]. OlderThan is required.
 type PruneOptions struct {
 	// OlderThan is how long ago an operation must have ended: at least
 	// [MinPruneAge]. Choose it longer than any caller may repeat a call.
@@ -65,8 +65,8 @@ const maxDamaged = 100
 //
 // Every batch is a transaction: an error leaves the batches before it pruned, as
 // the report says, and calling Prune again goes on. It may run beside anything.
-func (rt *Runtime) Prune(ctx context.Context, o PruneOptions) (PruneReport, error) {
-	report := PruneReport{Damaged: []string{}}
+func (rt *Runtime) Prune(ctx context.Context, opts *PruneOptions) (PruneReport, error) {
+	o, report := given(opts), PruneReport{Damaged: []string{}}
 	everything := o.Tool == "" && len(o.States) == 0
 	p := pruning{tool: o.Tool, states: o.States, now: rt.now()}
 	if err := p.check(&o); err != nil {

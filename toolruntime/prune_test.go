@@ -39,7 +39,7 @@ func (f *fixture) wantAudit() {
 // The ledger stays whole, calling Prune again ends it, and no key runs again.
 func TestPruneFaults(t *testing.T) {
 	const operations, batch = 7, 2
-	options := toolruntime.PruneOptions{OlderThan: time.Hour, BatchSize: batch}
+	options := &toolruntime.PruneOptions{OlderThan: time.Hour, BatchSize: batch}
 	for write := 1; write <= operations/batch; write++ {
 		for _, persist := range []bool{false, true} {
 			t.Run(fmt.Sprintf("batch %d/persisted=%v", write, persist), func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestPruneFaults(t *testing.T) {
 // that stays are there.
 func TestPruneCallFaults(t *testing.T) {
 	const refused, batch = 5, 2
-	options := toolruntime.PruneOptions{OlderThan: time.Hour, BatchSize: batch}
+	options := &toolruntime.PruneOptions{OlderThan: time.Hour, BatchSize: batch}
 	for write := 1; write <= 1+refused/batch; write++ {
 		for _, persist := range []bool{false, true} {
 			t.Run(fmt.Sprintf("batch %d/persisted=%v", write, persist), func(t *testing.T) {
@@ -129,13 +129,13 @@ func TestPruneUnderStalledWorker(t *testing.T) {
 	}
 	go func() { _, err := f.process(); done <- err }()
 	<-entered
-	f.pass(toolruntime.DefaultLeaseSeconds)
+	f.pass(defaultLease)
 	if outcome, err := f.process(); err != nil || outcome != toolruntime.Succeeded {
 		t.Fatal(outcome, err)
 	}
 	f.dispatchKey("newest")
 	f.pass(3600)
-	if r, err := f.Prune(context.Background(), toolruntime.PruneOptions{OlderThan: time.Hour}); err != nil || r.Pruned != 1 {
+	if r, err := f.Prune(context.Background(), &toolruntime.PruneOptions{OlderThan: time.Hour}); err != nil || r.Pruned != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	close(leave)

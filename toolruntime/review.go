@@ -152,7 +152,7 @@ func (rt *Runtime) Review(ctx context.Context, after string, limit int) ([]Item,
 	return rt.store.review(ctx, after, limit)
 }
 
-// RedriveOptions of [Runtime.Redrive].
+// RedriveOptions of [Runtime.Redrive]. Actor and Reason are required.
 type RedriveOptions struct {
 	Tool    string        // "" means every tool
 	Limit   int           // 0 means 100
@@ -165,7 +165,8 @@ type RedriveOptions struct {
 // was done: those that went into review with TOOL_ERROR. One whose outcome is
 // unknown must be resolved first. Key, operation and history stay. It returns the
 // operations that were redriven.
-func (rt *Runtime) Redrive(ctx context.Context, o RedriveOptions) ([]string, error) {
+func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string, error) {
+	o := given(opts)
 	if err := rt.store.checkActor(o.Actor, o.Reason); err != nil {
 		return nil, err
 	}

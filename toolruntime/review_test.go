@@ -168,7 +168,7 @@ func TestRedrive(t *testing.T) {
 	}
 	stop()
 	healthy = true
-	got, err := s.Redrive(ctx, toolruntime.RedriveOptions{Limit: 2, Stagger: time.Minute, Actor: "dana", Reason: "the bank is back"})
+	got, err := s.Redrive(ctx, &toolruntime.RedriveOptions{Limit: 2, Stagger: time.Minute, Actor: "dana", Reason: "the bank is back"})
 	if diff := cmp.Diff(refs[:2], got); diff != "" || err != nil {
 		t.Fatalf("redrive: %v (-want +got):\n%s", err, diff)
 	}

@@ -3,7 +3,6 @@ package toolruntime
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -111,7 +110,7 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 	var done *record
 	free := context.WithoutCancel(ctx)
 	err := rt.insist(func() (context.Context, context.CancelFunc) {
-		return context.WithTimeout(ctx, DefaultLeaseSeconds*time.Second)
+		return context.WithTimeout(ctx, DefaultLease)
 	}, "reconcile", rec.statusRef(), func(try try) error {
 		err := try(func() (err error) {
 			done, err = rt.store.commit(free, c)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -30,9 +32,9 @@ type admission struct {
 	version  string // of the tool, as [versionOf] names it
 	// worker claims the operation in the same transaction for so many seconds, for a
 	// caller who will run it at once; without a worker it stays pending.
-	worker       string
-	leaseSeconds int64
-	own          bool // the time is by the ledger's own clock, see term
+	worker string
+	lease  time.Duration
+	own    bool // the time is by the ledger's own clock, see term
 }
 
 var (
@@ -92,7 +94,7 @@ func (v *reservation) term() term {
 	if v.admission == nil {
 		return term{now: v.now}
 	}
-	return term{v.now, v.now + v.admission.leaseSeconds, v.admission.own}
+	return term{v.now, limits.After(v.now, v.admission.lease), v.admission.own}
 }
 
 // bindCall binds a call identity in a transaction of its own: it stays, whatever

@@ -95,6 +95,14 @@ func erased[Out any](r Receipt[Out]) observed {
 	return o
 }
 
+// given are a host's options, or their zero value.
+func given[T any](opts *T) (o T) {
+	if opts != nil {
+		o = *opts
+	}
+	return o
+}
+
 func or[T comparable](value, otherwise T) T {
 	var zero T
 	if value == zero {

@@ -40,16 +40,13 @@ type WorkOptions struct {
 const maxWorkerName = 128 - len("-00000000")
 
 func (o *WorkOptions) complete() (*WorkOptions, error) {
-	c := WorkOptions{}
-	if o != nil {
-		c = *o
-	}
+	c := given(o)
 	if c.WorkerID == "" {
 		host, _ := os.Hostname()
 		c.WorkerID = bounded(fmt.Sprintf("%.64s-%d", host, os.Getpid()), maxWorkerName)
 	}
 	c.Concurrency = or(c.Concurrency, 8)
-	c.Lease = or(c.Lease, DefaultLeaseSeconds*time.Second)
+	c.Lease = or(c.Lease, DefaultLease)
 	c.Poll = or(c.Poll, 2*time.Second)
 	c.Drain = or(c.Drain, 30*time.Second)
 	c.MaxAttempts = or(c.MaxAttempts, 20)

@@ -141,7 +141,7 @@ func migrateLedger(ctx context.Context, address string) (migration, error) {
 
 func prune(ctx context.Context, o *options, p *printer) (bool, error) {
 	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
-		options := toolruntime.PruneOptions{OlderThan: o.olderThan, Tool: o.tool, Limit: o.limit, DryRun: o.dryRun,
+		options := &toolruntime.PruneOptions{OlderThan: o.olderThan, Tool: o.tool, Limit: o.limit, DryRun: o.dryRun,
 			Progress: p.progress("pruning")}
 		if o.state != "" {
 			options.States = []string{o.state}

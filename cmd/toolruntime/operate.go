@@ -250,7 +250,7 @@ func readReceipt(path string) (*toolruntime.Receipt[json.RawMessage], error) {
 
 func redrive(ctx context.Context, o *options, p *printer) (bool, error) {
 	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
-		refs, err := d.rt.Redrive(ctx, toolruntime.RedriveOptions{Tool: o.tool, Limit: o.limit, Stagger: o.stagger, Actor: o.actor, Reason: o.reason})
+		refs, err := d.rt.Redrive(ctx, &toolruntime.RedriveOptions{Tool: o.tool, Limit: o.limit, Stagger: o.stagger, Actor: o.actor, Reason: o.reason})
 		if err != nil {
 			return false, err
 		}

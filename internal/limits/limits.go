@@ -45,6 +45,21 @@ func (r Range[T]) Check(field string, v T) error {
 	return &toolresult.InputError{Field: field, Rule: fmt.Sprintf("must be from %v to %v", r.Least, r.Most)}
 }
 
+// LeaseFrom checks a lease that begins at now, in Unix seconds: it is of whole seconds,
+// at least one, and its end must be a portable time as now is.
+func LeaseFrom(now int64, lease time.Duration) error {
+	err := cmp.Or(toolresult.CheckTime("now", now), Lease.Check("lease", lease))
+	switch {
+	case err != nil:
+		return err
+	case lease%time.Second != 0:
+		return &toolresult.InputError{Field: "lease", Rule: "must be of whole seconds"}
+	case Seconds(lease) > toolresult.MaxTime-now:
+		return &toolresult.InputError{Field: "now + lease_seconds", Rule: "must not pass 9999-12-31T23:59:59Z"}
+	}
+	return nil
+}
+
 // Seconds is a duration in whole seconds, rounded up.
 func Seconds(d time.Duration) int64 {
 	s := int64(d / time.Second)

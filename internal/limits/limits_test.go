@@ -72,3 +72,26 @@ func TestRanges(t *testing.T) {
 		})
 	}
 }
+
+func TestLease(t *testing.T) {
+	const end = toolresult.MaxTime
+	for _, test := range []struct {
+		now   int64
+		lease time.Duration
+		field string // what is wrong, or ""
+	}{
+		{0, time.Second, ""}, {end - 1, time.Second, ""}, {0, 9_223_372_036 * time.Second, ""},
+		{-1, time.Second, "now"}, {end + 1, time.Second, "now"}, {math.MinInt64, time.Second, "now"},
+		{0, 0, "lease"}, {0, -time.Second, "lease"}, {0, time.Second - 1, "lease"}, {0, time.Second + 1, "lease"}, {0, longest, "lease"},
+		{end, time.Second, "now + lease_seconds"}, {end - 1, 2 * time.Second, "now + lease_seconds"},
+	} {
+		var refused *toolresult.InputError
+		field := ""
+		if err := LeaseFrom(test.now, test.lease); errors.As(err, &refused) {
+			field = refused.Field
+		}
+		if field != test.field {
+			t.Errorf("%v from %d: %q, want %q", test.lease, test.now, field, test.field)
+		}
+	}
+}

@@ -21,7 +21,7 @@ func TestCompact(t *testing.T) {
 		k.must(fmt.Sprint("key-", i))
 	}
 	k.now.Add(7200)
-	if r, err := k.rt.Prune(ctx, toolruntime.PruneOptions{OlderThan: time.Hour}); err != nil || r.Pruned != 199 {
+	if r, err := k.rt.Prune(ctx, &toolruntime.PruneOptions{OlderThan: time.Hour}); err != nil || r.Pruned != 199 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	to := filepath.Join(t.TempDir(), "copy")

@@ -144,7 +144,7 @@ func (k *keeper) wantKept(acknowledged []string, refused string) {
 		k.t.Fatal(err)
 	}
 	if pkg.Code() == toolresult.OutcomeUnknown {
-		k.now.Add(toolruntime.DefaultLeaseSeconds)
+		k.now.Add(int64(toolruntime.DefaultLease / time.Second))
 		if _, err := k.rt.Process(context.Background(), pkg.StatusRef(), "worker", nil); err != nil {
 			k.t.Fatal(err)
 		}
