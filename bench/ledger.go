@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
@@ -108,7 +109,7 @@ func (l *ledger) bind(n int64) (*toolresult.Bound, error) { return l.rt.Bind(own
 
 // approve is the approval that a call needs.
 func approve(b *toolresult.Bound) toolresult.Approval {
-	return toolresult.NewApproval(b, "approval", refunds.ApproverID, toolresult.MaxTime)
+	return toolresult.NewApproval(b, "approval", refunds.ApproverID, time.Unix(toolresult.MaxTime, 0))
 }
 
 // A bare connection goes past the runtime, and runs the ledger's statements as

@@ -264,7 +264,7 @@ func (d *desk) approval(p toolresult.Principal, c toolresult.Call, mode string) 
 
 func approvals(t testing.TB, b *toolresult.Bound, mode string, now int64) []toolresult.Approval {
 	t.Helper()
-	a := toolresult.NewApproval(b, "approval-"+b.Call().CallID, refunds.ApproverID, now+60)
+	a := toolresult.NewApproval(b, "approval-"+b.Call().CallID, refunds.ApproverID, time.Unix(now+60, 0))
 	switch mode {
 	case "none":
 		return nil

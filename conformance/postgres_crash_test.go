@@ -153,7 +153,7 @@ func finish(t *testing.T, rt *toolruntime.Runtime, key, worker string) {
 			t.Fatal(err)
 		}
 		pkg, err := rt.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{WorkerID: worker, Lease: time.Second,
-			Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval-"+key, "somebody", time.Now().Unix()+60)}})
+			Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval-"+key, "somebody", time.Now().Add(time.Minute))}})
 		switch {
 		case err != nil:
 			t.Logf("%s: dispatch: %v", key, err)

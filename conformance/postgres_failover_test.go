@@ -107,7 +107,7 @@ func reserve(t *testing.T, rt *toolruntime.Runtime, key string) string {
 		t.Fatal(err)
 	}
 	pkg, err := rt.Dispatch(drill.StopAt(context.Background(), drill.AfterIntentCommit), p, c, &toolruntime.DispatchOptions{
-		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval-"+key, "somebody", time.Now().Unix()+60)}})
+		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval-"+key, "somebody", time.Now().Add(time.Minute))}})
 	if err != nil {
 		t.Logf("%s: %v", key, err)
 		return ""

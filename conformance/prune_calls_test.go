@@ -47,7 +47,7 @@ func TestPruneCalls(t *testing.T) {
 			t.Errorf("too early: %+v", r)
 		}
 		d.setTime(start + day)
-		for _, o := range []toolruntime.PruneOptions{{Tool: "memo"}, {States: []string{"failed"}}} {
+		for _, o := range []toolruntime.PruneOptions{{Tool: "memo"}, {States: []toolruntime.State{"failed"}}} {
 			if r := d.pruneAll(o); r.CallIdentities != 0 {
 				t.Errorf("restricted to %+v: %+v", o, r)
 			}

@@ -63,7 +63,7 @@ func TestPrune(t *testing.T) {
 		if r := d.pruneAll(toolruntime.PruneOptions{DryRun: true}); r.Pruned != 2 || d.counts() != before {
 			t.Errorf("dry run: %+v", r)
 		}
-		if r := d.pruneAll(toolruntime.PruneOptions{States: []string{"failed"}}); r.Pruned != 0 {
+		if r := d.pruneAll(toolruntime.PruneOptions{States: []toolruntime.State{"failed"}}); r.Pruned != 0 {
 			t.Errorf("no operation has failed: %+v", r)
 		}
 		if r := d.pruneAll(toolruntime.PruneOptions{Tool: "lost_note"}); r.Pruned != 0 {
@@ -130,7 +130,7 @@ func (d *desk) wantPruned(p toolresult.Principal, c toolresult.Call, ref string)
 	}
 	var what []string
 	for _, m := range h.Moments {
-		what = append(what, m.What)
+		what = append(what, string(m.What))
 	}
 	wantEqual(d.t, "history", "accepted succeeded pruned", strings.Join(what, " "))
 	if err := d.Wait(context.Background(), ref); !errors.Is(err, toolruntime.ErrInvalidInput) {
@@ -143,7 +143,7 @@ func TestPruneOptions(t *testing.T) {
 	d := newDesk(t, engines[0])
 	for _, o := range []toolruntime.PruneOptions{
 		{}, {OlderThan: time.Minute}, {OlderThan: time.Hour, Limit: -1}, {OlderThan: time.Hour, BatchSize: -1},
-		{OlderThan: time.Hour, BatchSize: 100_000}, {OlderThan: time.Hour, States: []string{"in_review"}},
+		{OlderThan: time.Hour, BatchSize: 100_000}, {OlderThan: time.Hour, States: []toolruntime.State{"in_review"}},
 	} {
 		if _, err := d.Prune(context.Background(), &o); !errors.Is(err, toolruntime.ErrInvalidInput) {
 			t.Errorf("%+v: %v", o, err)
@@ -193,7 +193,7 @@ func TestPruneReviewed(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.setTime(d.time() + day)
-		if r := d.pruneAll(toolruntime.PruneOptions{States: []string{"failed"}}); r.Pruned != 1 {
+		if r := d.pruneAll(toolruntime.PruneOptions{States: []toolruntime.State{"failed"}}); r.Pruned != 1 {
 			t.Errorf("%+v", r)
 		}
 		for table, want := range map[string]int64{"resolutions": 0, "rejected_receipts": 1, "tombstones": 1, "tombstone_resolutions": 1} {
@@ -205,12 +205,12 @@ func TestPruneReviewed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		decided := d.time() - day
+		decided := utc(d.time() - day)
 		wantEqual(t, "history", []toolruntime.Moment{
 			{At: h.Moments[0].At, What: "accepted"},
 			{At: decided, What: "resolved", Who: "dana", How: "abandoned", Why: "long ago"},
 			{At: decided, What: "failed"},
-			{At: d.time(), What: "pruned"},
+			{At: utc(d.time()), What: "pruned"},
 		}, h.Moments)
 		d.wantAudit()
 	})

@@ -108,7 +108,7 @@ func TestReceiptTooLate(t *testing.T) {
 		name   string
 		kind   toolruntime.EffectKind
 		answer string // of the late worker
-		state  string
+		state  toolruntime.State
 		refuse []string
 	}{
 		{"in review", toolruntime.Once, "late", "in_review", []string{"refused 1"}},

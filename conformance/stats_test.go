@@ -48,12 +48,12 @@ func TestStats(t *testing.T) {
 
 		wantStats(t, d, []toolruntime.ToolStats{
 			{Tool: "memo", LeasesLost: 1},
-			{Tool: "note", Pending: 1, OldestPending: start + 600, Processing: 2, OldestRunning: start, Attempts: 3, LeasesLost: 1},
+			{Tool: "note", Pending: 1, OldestPending: utc(start + 600), Processing: 2, OldestRunning: utc(start), Attempts: 3, LeasesLost: 1},
 		})
 		claim(lost) // the lost attempt has its row now, and the lease is a new one
 		wantStats(t, d, []toolruntime.ToolStats{
 			{Tool: "memo", LeasesLost: 1},
-			{Tool: "note", Pending: 1, OldestPending: start + 600, Processing: 2, OldestRunning: start, Attempts: 4, LeasesLost: 1},
+			{Tool: "note", Pending: 1, OldestPending: utc(start + 600), Processing: 2, OldestRunning: utc(start), Attempts: 4, LeasesLost: 1},
 		})
 		want := []toolruntime.AttemptCount{{Tool: "memo", Outcome: toolruntime.Succeeded, Count: 1}, {Tool: "note", Outcome: toolruntime.OutcomeUnknown, Count: 2}}
 		if diff := cmp.Diff(want, d.Metrics().Attempts); diff != "" {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -84,7 +85,7 @@ func TestTextsAtTheEdge(t *testing.T) {
 				c := callOf(tt.texts.tool, tt.texts.key, `{"text":"x"}`)
 				c.CallID, c.ResponseID, c.OperationID = tt.texts.call, tt.texts.response, "operation"
 				p := toolresult.Principal{TenantID: tt.texts.tenant, SubjectID: tt.texts.subject}
-				approval := toolresult.NewApproval(d.bind(p, c), "approval", refunds.ApproverID, d.time()+60)
+				approval := toolresult.NewApproval(d.bind(p, c), "approval", refunds.ApproverID, time.Unix(d.time()+60, 0))
 				pkg, err := d.Dispatch(context.Background(), p, c, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})
 				if field := tt.field; field != "" && e.name == "postgres" {
 					var refused *toolresult.InputError

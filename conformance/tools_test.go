@@ -72,6 +72,9 @@ func (d *desk) send(p toolresult.Principal, c toolresult.Call, point drill.Point
 	return pkg
 }
 
+// utc is a time in Unix seconds as histories have it.
+func utc(unix int64) time.Time { return time.Unix(unix, 0).UTC() }
+
 // held is what a worker holds that has died after its claim.
 type held struct {
 	Worker         string
@@ -90,5 +93,5 @@ func hold(ctx context.Context, rt *toolruntime.Runtime, ref, worker string, leas
 		return nil, err
 	}
 	last := h.Moments[len(h.Moments)-1]
-	return &held{last.Who, last.Until, last.Attempt}, nil
+	return &held{last.Who, last.Until.Unix(), last.Attempt}, nil
 }

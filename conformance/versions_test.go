@@ -255,7 +255,7 @@ func TestWorkLeavesOthers(t *testing.T) {
 			t.Fatalf("%+v, %v", st, err)
 		}
 		for _, s := range st.Tools {
-			if s.NotKnownHere != 70 || s.OldestNotKnownHere != start || s.Attempts != 0 {
+			if s.NotKnownHere != 70 || !s.OldestNotKnownHere.Equal(utc(start)) || s.Attempts != 0 {
 				t.Errorf("%+v", s)
 			}
 		}

@@ -40,9 +40,9 @@ func TestWorkDamaged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, ran := "succeeded", 1
+			want, ran := toolruntime.StateSucceeded, 1
 			if i < len(damages) {
-				want, ran = "pending", 0
+				want, ran = toolruntime.StatePending, 0
 			}
 			if got := effects[fmt.Sprint("key-", i)]; h.State != want || got != ran {
 				t.Errorf("operation %d is %s after %d effects, want %s after %d", i+1, h.State, got, want, ran)

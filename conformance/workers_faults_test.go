@@ -139,7 +139,7 @@ func (d *desk) fate(bank *payments.Server, c toolresult.Call) string {
 		d.t.Fatal(err)
 	}
 	n := effectsOf(d.t, bank, b)
-	text := fmt.Sprintf("%s, %d effects", strings.TrimSpace(h.State+" "+string(h.Reason)), n)
+	text := fmt.Sprintf("%s, %d effects", strings.TrimSpace(string(h.State)+" "+string(h.Reason)), n)
 	if n == 1 {
 		text = strings.TrimSuffix(text, "s")
 	}

@@ -1,5 +1,7 @@
 package toolresult
 
+import "time"
+
 // An Approval is evidence that an eligible human accepted exactly one call.
 // Response and tenant are not fields: the digest binds them.
 type Approval struct {
@@ -19,9 +21,14 @@ type Approval struct {
 	ApprovalDigest   string `json:"approval_digest"`
 }
 
-// NewApproval is the approval of b by the given approver. It is only as good as
-// the process that calls it: make one where a human has decided.
-func NewApproval(b *Bound, approvalID, approverID string, expiresAt int64) Approval {
+// NewApproval is the approval of b by the given approver, valid strictly before
+// expiresAt, of which fractions of a second are cut off. It is only as good as the
+// process that calls it: make one where a human has decided.
+func NewApproval(b *Bound, approvalID, approverID string, expiresAt time.Time) Approval {
+	return approvalOf(b, approvalID, approverID, expiresAt.Unix())
+}
+
+func approvalOf(b *Bound, approvalID, approverID string, expiresAt int64) Approval {
 	c := b.call
 	return Approval{
 		ApprovalID: approvalID, ApproverID: approverID, ExpiresAt: expiresAt,
@@ -35,12 +42,12 @@ func NewApproval(b *Bound, approvalID, approverID string, expiresAt int64) Appro
 
 // Covers reports whether a, by its own fields and at time now, approves exactly
 // b. Whether the approver is eligible is for the host to say.
-func (a Approval) Covers(b *Bound, now int64) bool {
+func (a Approval) Covers(b *Bound, now time.Time) bool {
 	if CheckIdentifier("", a.ApprovalID) != nil || CheckIdentifier("", a.ApproverID) != nil {
 		return false
 	}
-	return now < a.ExpiresAt && a.ExpiresAt <= MaxTime &&
-		a == NewApproval(b, a.ApprovalID, a.ApproverID, a.ExpiresAt)
+	return now.Unix() < a.ExpiresAt && a.ExpiresAt <= MaxTime &&
+		a == approvalOf(b, a.ApprovalID, a.ApproverID, a.ExpiresAt)
 }
 
 // less orders approvals: of several valid ones the smallest is stored.
@@ -52,8 +59,8 @@ func (a Approval) less(other Approval) bool {
 }
 
 // SelectApproval returns the approval to store: the smallest by id, then by
-// expiry, of those that cover b and whose approver is eligible.
-func SelectApproval(b *Bound, approvals []Approval, now int64, eligible func(approverID string) bool) (Approval, bool) {
+// expiry, of those that cover b at time now and whose approver is eligible.
+func SelectApproval(b *Bound, approvals []Approval, now time.Time, eligible func(approverID string) bool) (Approval, bool) {
 	var best Approval
 	found := false
 	for _, a := range approvals {

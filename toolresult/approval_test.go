@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -13,8 +14,8 @@ func anyone(string) bool { return true }
 
 func TestApprovalCoversOneCall(t *testing.T) {
 	b := bind(t, refundCall(), refundSpec(t).Contract())
-	good := toolresult.NewApproval(b, "approval-1", "reviewer-1", now+60)
-	if !good.Covers(b, now) {
+	good := toolresult.NewApproval(b, "approval-1", "reviewer-1", time.Unix(now+60, 0))
+	if !good.Covers(b, time.Unix(now, 0)) {
 		t.Fatal("the approval of a call does not cover it")
 	}
 	fields := reflect.TypeOf(good)
@@ -27,7 +28,7 @@ func TestApprovalCoversOneCall(t *testing.T) {
 		default:
 			f.SetString(f.String() + "x")
 		}
-		if a.Covers(b, now) {
+		if a.Covers(b, time.Unix(now, 0)) {
 			t.Errorf("another %s is covered", name)
 		}
 	}
@@ -44,7 +45,7 @@ func TestApprovalCoversOneCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if good.Covers(other, now) {
+		if good.Covers(other, time.Unix(now, 0)) {
 			t.Errorf("a call with another %s is covered", name)
 		}
 	}
@@ -62,7 +63,7 @@ func TestApprovalLimits(t *testing.T) {
 		{"", "r", now, 0, false}, {"\u001c", "r", now, 0, false}, {"\u200b", "r", now, 0, true}, {strings.Repeat("a", 256), "r", now, 0, false},
 		{"a", "", now, 0, false}, {"a", strings.Repeat("é", 255), now, 0, true}, {"a", strings.Repeat("é", 256), now, 0, false}, {"\xff", "r", now, 0, false},
 	} {
-		if got := toolresult.NewApproval(b, tt.id, tt.approver, tt.expires).Covers(b, tt.when); got != tt.want {
+		if got := toolresult.NewApproval(b, tt.id, tt.approver, time.Unix(tt.expires, 0)).Covers(b, time.Unix(tt.when, 0)); got != tt.want {
 			t.Errorf("%+v: got %t", tt, got)
 		}
 	}
@@ -71,7 +72,7 @@ func TestApprovalLimits(t *testing.T) {
 func TestSelectApproval(t *testing.T) {
 	b := bind(t, refundCall(), refundSpec(t).Contract())
 	approval := func(id, approver string, expires int64) toolresult.Approval {
-		return toolresult.NewApproval(b, id, approver, expires)
+		return toolresult.NewApproval(b, id, approver, time.Unix(expires, 0))
 	}
 	forged := approval("a", "r", now+9)
 	forged.ApprovalDigest = strings.Repeat("0", 64)
@@ -82,17 +83,17 @@ func TestSelectApproval(t *testing.T) {
 	eligible := func(id string) bool { return id == "r" }
 	for range all {
 		all = append(all[1:], all[0])
-		if got, ok := toolresult.SelectApproval(b, all, now, eligible); !ok || got != want {
+		if got, ok := toolresult.SelectApproval(b, all, time.Unix(now, 0), eligible); !ok || got != want {
 			t.Errorf("got %+v", got)
 		}
 	}
 	// By code point, not by UTF-16 unit.
 	low, high := approval("\ufb33", "r", now+1), approval("\U0001f600", "r", now+1)
-	if got, _ := toolresult.SelectApproval(b, []toolresult.Approval{high, low}, now, anyone); got != low {
+	if got, _ := toolresult.SelectApproval(b, []toolresult.Approval{high, low}, time.Unix(now, 0), anyone); got != low {
 		t.Errorf("got %q", got.ApprovalID)
 	}
-	invalid := slices.DeleteFunc(all, func(a toolresult.Approval) bool { return a.Covers(b, now) && eligible(a.ApproverID) })
-	if _, ok := toolresult.SelectApproval(b, invalid, now, eligible); ok {
+	invalid := slices.DeleteFunc(all, func(a toolresult.Approval) bool { return a.Covers(b, time.Unix(now, 0)) && eligible(a.ApproverID) })
+	if _, ok := toolresult.SelectApproval(b, invalid, time.Unix(now, 0), eligible); ok {
 		t.Error("an invalid approval was selected")
 	}
 }

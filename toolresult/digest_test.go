@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -109,7 +110,7 @@ func resultDigest(t *testing.T, b *toolresult.Bound, d toolresult.Downstream, te
 	t.Helper()
 	success := b.Success(text, toolresult.Evidence{Data: canonical(t, map[string]any{"x": text}), ProducerRevision: text,
 		ResourceRevision: text, ObservedAt: text}, toolresult.Fresh)
-	for _, p := range []*toolresult.Package{success, b.Failure(toolresult.RateLimit, "", now), b.Failure(toolresult.NotFound, "", now)} {
+	for _, p := range []*toolresult.Package{success, b.Failure(toolresult.RateLimit, "", time.Unix(now, 0)), b.Failure(toolresult.NotFound, "", time.Unix(now, 0))} {
 		want := digest(t, tree(t, encode(t, p.ModelResult)))
 		if got := p.ProtectedAudit.Binding.ResultSHA256; got != want || p.ModelResult.SHA256() != want || canonjson.Sum([]byte(p.ModelResult.Text())) != want {
 			t.Fatalf("result of %q: got %s, want %s", text, got, want)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -44,7 +45,7 @@ func ExampleBind() {
 // A package proves itself to whoever knows the call.
 func ExampleValidate() {
 	spec, b := exampleCall()
-	pkg := b.Failure(toolresult.ApprovalRequired, "", 1_784_419_200)
+	pkg := b.Failure(toolresult.ApprovalRequired, "", time.Unix(1_784_419_200, 0))
 	fmt.Println(toolresult.Validate(b, spec, pkg))
 
 	pkg.ModelResult.Error.Recovery = "retry_after"
@@ -62,9 +63,9 @@ func ExampleValidate() {
 // expires.
 func ExampleApproval_Covers() {
 	_, b := exampleCall()
-	approval := toolresult.NewApproval(b, "approval-1", "human-reviewer-1", 1_784_419_260)
-	fmt.Println(approval.Covers(b, 1_784_419_259))
-	fmt.Println(approval.Covers(b, 1_784_419_260))
+	approval := toolresult.NewApproval(b, "approval-1", "human-reviewer-1", time.Unix(1_784_419_260, 0))
+	fmt.Println(approval.Covers(b, time.Unix(1_784_419_259, 0)))
+	fmt.Println(approval.Covers(b, time.Unix(1_784_419_260, 0)))
 	// Output:
 	// true
 	// false

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
@@ -26,13 +27,13 @@ func subjects(t *testing.T) []subject {
 	stranger := bind(t, callOf("drop_table", `{}`), toolresult.UnregisteredContract("drop_table"))
 	list := []subject{
 		{"read", read, order, read.Success(order.Source(), orderEvidence(), toolresult.Fresh)},
-		{"stranger", stranger, nil, stranger.Failure(toolresult.UnknownTool, "", now)},
+		{"stranger", stranger, nil, stranger.Failure(toolresult.UnknownTool, "", time.Unix(now, 0))},
 	}
 	for _, d := range []toolresult.Delivery{toolresult.Fresh, toolresult.LocalReplay, toolresult.ReceiptReconciled} {
 		list = append(list, subject{"write " + string(d), b, refund, b.Success(refund.Source(), refundEvidence(b), d)})
 	}
 	for _, e := range toolresult.Catalogue() {
-		list = append(list, subject{string(e.Code), b, refund, b.Failure(e.Code, statusRefOf(b, e.Code), now)})
+		list = append(list, subject{string(e.Code), b, refund, b.Failure(e.Code, statusRefOf(b, e.Code), time.Unix(now, 0))})
 	}
 	return list
 }

@@ -18,10 +18,6 @@ const (
 	auditSchema       = "tool-audit-v2"
 	auditVisibility   = "protected_audit"
 
-	StatusSucceeded = "succeeded"
-	StatusFailed    = "failed"
-	StatusUnknown   = "unknown"
-
 	trustData    = "untrusted_data"
 	trustControl = "trusted_control"
 
@@ -29,14 +25,24 @@ const (
 	controlProducer = "offline-dispatcher-v2"
 )
 
+// A Status says in one word how a call ended.
+type Status string
+
+// The statuses.
+const (
+	StatusSucceeded Status = "succeeded" // the effect is committed, or the read answered
+	StatusFailed    Status = "failed"    // nothing was done
+	StatusUnknown   Status = "unknown"   // it may have happened, or may still happen
+)
+
 // A Delivery says where an answer comes from.
 type Delivery string
 
 // The deliveries.
 const (
-	Fresh             Delivery = "fresh"
-	LocalReplay       Delivery = "local_replay"
-	ReceiptReconciled Delivery = "receipt_reconciled"
+	Fresh             Delivery = "fresh"              // this call has found it out
+	LocalReplay       Delivery = "local_replay"       // from the ledger, as another call has found it out
+	ReceiptReconciled Delivery = "receipt_reconciled" // the answer to a question for the status
 )
 
 // A Package is what a call returns.
@@ -58,14 +64,14 @@ type Package struct {
 
 // An Ending is when an operation ended, and in which attempt.
 type Ending struct {
-	At      int64 `json:"at"`      // Unix seconds
-	Attempt int64 `json:"attempt"` // from 1; 0 for one that ended without an attempt
+	At      time.Time // UTC, whole seconds
+	Attempt int64     // from 1; 0 for one that ended without an attempt
 }
 
 // A ModelResult is the projection that goes to the model.
 type ModelResult struct {
 	SchemaVersion string          `json:"schema_version"`
-	Status        string          `json:"status"`
+	Status        Status          `json:"status"`
 	Data          json.RawMessage `json:"data"` // canonical object, or null
 	Error         *ErrorInfo      `json:"error"`
 	Execution     Execution       `json:"execution"`
@@ -74,10 +80,10 @@ type ModelResult struct {
 
 // Execution says what happened, and whether the data is whole.
 type Execution struct {
-	Outcome   string   `json:"outcome"`
-	Delivery  Delivery `json:"delivery"`
-	Complete  bool     `json:"complete"`
-	Truncated bool     `json:"truncated"`
+	Outcome   ExecutionOutcome `json:"outcome"`
+	Delivery  Delivery         `json:"delivery"`
+	Complete  bool             `json:"complete"`
+	Truncated bool             `json:"truncated"`
 }
 
 // Provenance says who made the data, and how far to trust it.
@@ -177,20 +183,20 @@ func (b *Bound) Success(source string, e Evidence, d Delivery) *Package {
 	}, Downstream{RequestID: optional(e.RequestID), ReceiptID: optional(e.ReceiptID), StatusRef: optional(e.StatusRef)})
 }
 
-// Failure is the package of a call that ended with an error code, at time now
-// in Unix seconds. statusRef is empty where the code names no operation.
-func (b *Bound) Failure(code Code, statusRef string, now int64) *Package {
+// Failure is the package of a call that ended with an error code, at time now in
+// whole seconds. statusRef is empty where the code names no operation.
+func (b *Bound) Failure(code Code, statusRef string, now time.Time) *Package {
 	return b.failure(code, statusRef, Fresh, now)
 }
 
 // Ended is the package of an operation that ended with an error code at a time in
-// Unix seconds, so that every repetition has the same result digest. d says whether
+// whole seconds, so that every repetition has the same result digest. d says whether
 // this call has seen it end or is told again.
-func (b *Bound) Ended(code Code, statusRef string, d Delivery, at int64) *Package {
+func (b *Bound) Ended(code Code, statusRef string, d Delivery, at time.Time) *Package {
 	return b.failure(code, statusRef, d, at)
 }
 
-func (b *Bound) failure(code Code, statusRef string, d Delivery, at int64) *Package {
+func (b *Bound) failure(code Code, statusRef string, d Delivery, at time.Time) *Package {
 	entry := byCode[code]
 	return b.seal(ModelResult{
 		SchemaVersion: modelResultSchema,
@@ -198,7 +204,7 @@ func (b *Bound) failure(code Code, statusRef string, d Delivery, at int64) *Pack
 		Error:         entry.Info(),
 		Execution:     Execution{Outcome: entry.Outcome, Delivery: d},
 		Provenance: Provenance{SourceLabel: controlSource, ProducerRevision: controlProducer,
-			ObservedAt: FormatTime(at), Trust: trustControl},
+			ObservedAt: FormatTime(at.Unix()), Trust: trustControl},
 	}, Downstream{StatusRef: optional(statusRef)})
 }
 
@@ -248,9 +254,9 @@ func (m *ModelResult) encode(e *encoder) {
 		e.raw("error", "null")
 	} else {
 		e.object("error")
-		e.str("category", x.Category)
+		e.str("category", string(x.Category))
 		e.str("code", string(x.Code))
-		e.str("recovery", x.Recovery)
+		e.str("recovery", string(x.Recovery))
 		if x.RetryAfterMS == nil {
 			e.raw("retry_after_ms", "null")
 		} else {
@@ -262,7 +268,7 @@ func (m *ModelResult) encode(e *encoder) {
 	e.object("execution")
 	e.boolean("complete", m.Execution.Complete)
 	e.str("delivery", string(m.Execution.Delivery))
-	e.str("outcome", m.Execution.Outcome)
+	e.str("outcome", string(m.Execution.Outcome))
 	e.boolean("truncated", m.Execution.Truncated)
 	e.close()
 	e.object("provenance")
@@ -273,7 +279,7 @@ func (m *ModelResult) encode(e *encoder) {
 	e.str("trust", m.Provenance.Trust)
 	e.close()
 	e.str("schema_version", m.SchemaVersion)
-	e.str("status", m.Status)
+	e.str("status", string(m.Status))
 	e.close()
 }
 

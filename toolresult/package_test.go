@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,7 +44,8 @@ func TestCatalogue(t *testing.T) {
 	rows := strings.Split(strings.TrimSpace(contractTable), "\n")
 	for _, row := range rows {
 		f := strings.Fields(row)
-		e := toolresult.Entry{Code: toolresult.Code(f[0]), Category: f[1], Outcome: f[2], Recovery: f[3]}
+		e := toolresult.Entry{Code: toolresult.Code(f[0]), Category: toolresult.Category(f[1]),
+			Outcome: toolresult.ExecutionOutcome(f[2]), Recovery: toolresult.Recovery(f[3])}
 		if f[4] != "0" {
 			e.RetryAfterMS = 1000
 		}
@@ -88,9 +90,9 @@ func TestPackagesShareNoMemory(t *testing.T) {
 		}
 	}
 	b := bind(t, orderCall(), orderSpec(t).Contract())
-	first := b.Failure(toolresult.RateLimit, "", now)
+	first := b.Failure(toolresult.RateLimit, "", time.Unix(now, 0))
 	*first.ModelResult.Error.RetryAfterMS = 0
-	if *b.Failure(toolresult.RateLimit, "", now).ModelResult.Error.RetryAfterMS != 1000 {
+	if *b.Failure(toolresult.RateLimit, "", time.Unix(now, 0)).ModelResult.Error.RetryAfterMS != 1000 {
 		t.Error("a change of one package shows in the next")
 	}
 	if (&toolresult.Package{}).Clone().ProtectedAudit.Redactions != nil {
@@ -121,7 +123,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if err := b.Failure(toolresult.NotFound, "", now).Decode(&got); err == nil || !strings.Contains(err.Error(), "NOT_FOUND") {
+	if err := b.Failure(toolresult.NotFound, "", time.Unix(now, 0)).Decode(&got); err == nil || !strings.Contains(err.Error(), "NOT_FOUND") {
 		t.Errorf("a failure was decoded: %v", err)
 	}
 }
@@ -157,9 +159,11 @@ func TestValidateBrokenPackage(t *testing.T) {
 		"not UTF-8":       func(p *toolresult.Package) { r := "\xff"; p.ModelResult.Provenance.ResourceRevision = &r },
 		"audit not UTF-8": func(p *toolresult.Package) { p.ProtectedAudit.OperationID = "op-1\xff" },
 		"no redactions":   func(p *toolresult.Package) { p.ProtectedAudit.Redactions = nil },
-		"no error code":   func(p *toolresult.Package) { *p = *b.Failure("NO_SUCH_CODE", "", now) },
-		"OK as an error":  func(p *toolresult.Package) { *p = *b.Failure(toolresult.OK, "", now) },
-		"year 10000":      func(p *toolresult.Package) { *p = *b.Failure(toolresult.NotFound, "", toolresult.MaxTime+1) },
+		"no error code":   func(p *toolresult.Package) { *p = *b.Failure("NO_SUCH_CODE", "", time.Unix(now, 0)) },
+		"OK as an error":  func(p *toolresult.Package) { *p = *b.Failure(toolresult.OK, "", time.Unix(now, 0)) },
+		"year 10000": func(p *toolresult.Package) {
+			*p = *b.Failure(toolresult.NotFound, "", time.Unix(toolresult.MaxTime+1, 0))
+		},
 	} {
 		p := b.Success(spec.Source(), orderEvidence(), toolresult.Fresh)
 		edit(p)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -22,7 +23,7 @@ func turnOf(t *testing.T, n int) ([]toolresult.Expected, []*toolresult.Package) 
 		if i == n-1 {
 			c.Name = "stranger"
 			e = toolresult.Expected{Bound: bind(t, c, toolresult.UnregisteredContract(c.Name))}
-			p = e.Bound.Failure(toolresult.UnknownTool, "", now)
+			p = e.Bound.Failure(toolresult.UnknownTool, "", time.Unix(now, 0))
 		}
 		calls, results = append(calls, e), append(results, p)
 	}
@@ -83,7 +84,7 @@ func FuzzValidateJSON(f *testing.F) {
 	spec := refundSpec(f)
 	b := bind(f, refundCall(), spec.Contract())
 	f.Add([]byte(encode(f, b.Success(spec.Source(), refundEvidence(b), toolresult.Fresh))))
-	f.Add([]byte(encode(f, b.Failure(toolresult.RateLimit, "", now))))
+	f.Add([]byte(encode(f, b.Failure(toolresult.RateLimit, "", time.Unix(now, 0)))))
 	f.Add([]byte(`{"model_result":{"status":{},"execution":[],"provenance":null,"data":{"x":[]},"error":{"code":[]}},"protected_audit":{"binding":{},"downstream":{"status_ref":{}},"redactions":[{}]}}`))
 	f.Add([]byte(`{"model_result":{"status":"succeeded","data":[]},"protected_audit":{"provider_context":1,"tool_contract":[]}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -145,7 +145,7 @@ func (c *checker) model(v any) map[string]any {
 		"source_label", "producer_revision", "resource_revision", "observed_at", "trust")
 	c.execution(execution)
 	c.provenance(provenance)
-	switch m["status"] {
+	switch statusIn(m) {
 	case StatusSucceeded:
 		c.success(m, execution, provenance)
 	case StatusFailed, StatusUnknown:
@@ -154,6 +154,12 @@ func (c *checker) model(v any) map[string]any {
 		c.ps.add(path+".status", "is not one of the contract's")
 	}
 	return m
+}
+
+// statusIn is the status of a model result's tree, or "".
+func statusIn(model map[string]any) Status {
+	s, _ := model["status"].(string)
+	return Status(s)
 }
 
 func (c *checker) execution(m map[string]any) {
@@ -187,7 +193,7 @@ func (c *checker) provenance(m map[string]any) {
 func (c *checker) success(m, execution, provenance map[string]any) {
 	const path = "model_result"
 	c.equal(path, m, "error", nil, "must be null in a success")
-	c.equal(path+".execution", execution, "outcome", OutcomeCommitted, "must be committed in a success")
+	c.equal(path+".execution", execution, "outcome", string(OutcomeCommitted), "must be committed in a success")
 	c.equal(path+".execution", execution, "complete", true, "must be true in a success")
 	c.equal(path+".execution", execution, "truncated", false, "must be false in a success")
 	c.equal(path+".provenance", provenance, "trust", trustData, "must be untrusted_data in a success")
@@ -225,11 +231,11 @@ func (c *checker) failure(m, execution, provenance map[string]any) {
 		c.ps.add(path+".error.code", "is not in the catalogue")
 		return
 	}
-	c.equal(path, m, "status", entry.Status(), "is not the catalogue's for the code")
-	c.equal(path+".execution", execution, "outcome", entry.Outcome, "is not the catalogue's for the code")
-	c.equal(path+".error", info, "category", entry.Category, "is not the catalogue's")
+	c.equal(path, m, "status", string(entry.Status()), "is not the catalogue's for the code")
+	c.equal(path+".execution", execution, "outcome", string(entry.Outcome), "is not the catalogue's for the code")
+	c.equal(path+".error", info, "category", string(entry.Category), "is not the catalogue's")
 	c.equal(path+".error", info, "safe_message", entry.SafeMessage, "is not the catalogue's")
-	c.equal(path+".error", info, "recovery", entry.Recovery, "is not the catalogue's")
+	c.equal(path+".error", info, "recovery", string(entry.Recovery), "is not the catalogue's")
 	var retry any
 	if entry.RetryAfterMS != 0 {
 		retry = entry.RetryAfterMS
@@ -295,7 +301,7 @@ func (c *checker) downstream(v any, model map[string]any) (d Downstream, whole b
 		return d, false
 	}
 	read := c.spec != nil && c.spec.risk == Read
-	switch succeeded := model["status"] == StatusSucceeded; {
+	switch succeeded := statusIn(model) == StatusSucceeded; {
 	case succeeded && read:
 		c.text(path, m, "request_id", true)
 		c.equal(path, m, "receipt_id", nil, "must be null for a read")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,7 +91,7 @@ func TestRefusedCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	pkg, err := f.Dispatch(context.Background(), payer, refused, &toolruntime.DispatchOptions{
-		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", f.time()+60)}})
+		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Unix(f.time()+60, 0))}})
 	if err != nil || pkg.Code() != toolresult.InvalidArguments || f.bank.calls != 0 {
 		t.Fatalf("%v, %v, %d effects", pkg, err, f.bank.calls)
 	}

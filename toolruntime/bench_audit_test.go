@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
@@ -118,7 +119,7 @@ func insertRefund(ctx context.Context, rt *toolruntime.Runtime, q dbgen.Querier,
 		return err
 	}
 	key, p := refundKey(i), b.Principal()
-	c, t, approval := b.Call(), b.Contract(), toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, now+60)
+	c, t, approval := b.Call(), b.Contract(), toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, time.Unix(now+60, 0))
 	call := dbgen.CallBinding{TenantID: p.TenantID, SubjectID: p.SubjectID, Provider: c.Provider, APIFamily: c.APIFamily,
 		ResponseID: c.ResponseID, CallID: c.CallID, FingerprintSha256: b.Fingerprint(toolresult.PurposeDispatch), CreatedAt: now, StatusRef: b.StatusRef()}
 	call.RowDigest = rowdigest.CallBinding(call)

@@ -111,7 +111,7 @@ func submitted(b *testing.B, rt *toolruntime.Runtime, key string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pkg, err := rt.Submit(context.Background(), payer, c, toolresult.NewApproval(bound, "a", "reviewer", toolresult.MaxTime))
+	pkg, err := rt.Submit(context.Background(), payer, c, toolresult.NewApproval(bound, "a", "reviewer", time.Unix(toolresult.MaxTime, 0)))
 	if err != nil {
 		b.Fatal(err)
 	}

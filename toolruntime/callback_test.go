@@ -80,7 +80,7 @@ func (h *host) approved(t *testing.T, c toolresult.Call) []toolresult.Approval {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", h.now+60)}
+	return []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Unix(h.now+60, 0))}
 }
 
 // TestCallbacks: a callback that panics, ends its goroutine or hangs has no effect

@@ -153,7 +153,7 @@ func TestCancelRace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.must(f.Submit(ctx, payer, c, toolresult.NewApproval(b, "a", "reviewer", f.time()+60)))
+			f.must(f.Submit(ctx, payer, c, toolresult.NewApproval(b, "a", "reviewer", time.Unix(f.time()+60, 0))))
 			cancelled := make(chan error)
 			go func() { cancelled <- f.Cancel(ctx, b.StatusRef(), "dana", "the customer has called") }()
 			outcome, failed := f.Process(ctx, b.StatusRef(), "worker", nil)

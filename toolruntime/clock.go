@@ -11,6 +11,14 @@ import (
 // now is the time by the clock of the ledger, or by the one that the host gave.
 func (rt *Runtime) now() int64 { return rt.clock().Unix() }
 
+// at is a stored time, in Unix seconds, as Go has it; 0 is none.
+func at(unix int64) time.Time {
+	if unix == 0 {
+		return time.Time{}
+	}
+	return time.Unix(unix, 0).UTC()
+}
+
 // clocks is what a runtime has seen of the clocks.
 type clocks struct {
 	steps  atomic.Int64

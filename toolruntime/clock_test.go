@@ -101,10 +101,10 @@ func TestApprovalAtTheCommit(t *testing.T) {
 						t.Fatal(err)
 					}
 					now := h.Now().Unix()
-					approvals := []toolresult.Approval{toolresult.NewApproval(bound, "a", "reviewer", now+60)}
+					approvals := []toolresult.Approval{toolresult.NewApproval(bound, "a", "reviewer", time.Unix(now+60, 0))}
 					want, effects := toolresult.ApprovalInvalid, 0
 					if second {
-						approvals = append(approvals, toolresult.NewApproval(bound, "b", "reviewer", now+3600))
+						approvals = append(approvals, toolresult.NewApproval(bound, "b", "reviewer", time.Unix(now+3600, 0)))
 						want, effects = toolresult.OK, 1
 					}
 					tt.slow(h, &rule, &approver, &h.before)
@@ -136,11 +136,11 @@ func TestLeaseFromItsTurn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return hist.Moments[len(hist.Moments)-1].Until - h.Now().Unix()
+			return hist.Moments[len(hist.Moments)-1].Until.Unix() - h.Now().Unix()
 		}
 		slow := func() { h.pass(time.Minute) }
 		h.before = slow
-		approval := toolresult.NewApproval(bound, "a", "reviewer", h.Now().Unix()+3600)
+		approval := toolresult.NewApproval(bound, "a", "reviewer", h.Now().Add(time.Hour))
 		if _, err := rt.Dispatch(dying(drill.AfterClaim), payer, payCall(), &toolruntime.DispatchOptions{
 			Approvals: []toolresult.Approval{approval}}); err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func stepping(t *testing.T, run func(rt *toolruntime.Runtime, b *bank, ref strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		approval := toolresult.NewApproval(bound, "a", "reviewer", hostclock.Now().Unix()+3600)
+		approval := toolresult.NewApproval(bound, "a", "reviewer", hostclock.Now().Add(time.Hour))
 		if _, err := rt.Submit(context.Background(), payer, payCall(), approval); err != nil {
 			t.Fatal(err)
 		}

@@ -214,7 +214,7 @@ func (rt *Runtime) standing(r *request, rec *record, d toolresult.Delivery) (*to
 			ref = rec.statusRef()
 		}
 		ended := rec.ended()
-		answer := r.bound.Ended(rec.reason(), ref, d, ended.At)
+		answer := r.bound.Ended(rec.reason(), ref, d, time.Unix(rec.operation.CompletedAt.Int64, 0))
 		answer.Ended = ended
 		return answer, nil
 	case inReview:
@@ -252,7 +252,7 @@ func (rt *Runtime) decide(ctx context.Context, r *request, p toolresult.Principa
 		return none, toolresult.ApprovalRequired, nil
 	}
 	var failure error
-	a, ok := toolresult.SelectApproval(r.bound, approvals, r.now, func(approverID string) bool {
+	a, ok := toolresult.SelectApproval(r.bound, approvals, time.Unix(r.now, 0), func(approverID string) bool {
 		eligible, err := rt.mayApprove(ctx, r.tool, p, approverID)
 		failure = errors.Join(failure, err)
 		return eligible && err == nil

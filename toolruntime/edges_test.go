@@ -31,7 +31,7 @@ func TestLongLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 		pkg, err := s.Dispatch(context.Background(), payer, call, &toolruntime.DispatchOptions{Lease: lease,
-			Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", s.time()+60)}})
+			Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Unix(s.time()+60, 0))}})
 		if err != nil || pkg.Code() != toolresult.OK {
 			t.Errorf("%v: %v, %v", lease, pkg, err)
 		}
@@ -57,7 +57,7 @@ func TestLongWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := h.Moments[len(h.Moments)-1]; last.What != "waiting" || last.Until != s.time()+9_223_372_037 {
+	if last := h.Moments[len(h.Moments)-1]; last.What != "waiting" || last.Until != utc(s.time()+9_223_372_037) {
 		t.Errorf("%+v", last)
 	}
 	s.audit()
@@ -156,7 +156,7 @@ func TestFailuresRepeat(t *testing.T) {
 				s.pass(50)
 				pkg := s.answer("pay", "k")
 				digests = append(digests, pkg.ProtectedAudit.Binding.ResultSHA256)
-				if pkg.Delivery() != toolresult.LocalReplay || pkg.ModelResult.Provenance.ObservedAt != toolresult.FormatTime(ended) || pkg.Ended.At != ended {
+				if pkg.Delivery() != toolresult.LocalReplay || pkg.ModelResult.Provenance.ObservedAt != toolresult.FormatTime(ended) || pkg.Ended.At != utc(ended) {
 					t.Errorf("%+v", pkg)
 				}
 			}
@@ -201,7 +201,7 @@ func TestHistoryKeepsSecrets(t *testing.T) {
 				t.Fatal(err)
 			}
 			pkg, err := rt.Dispatch(context.Background(), payer, call, &toolruntime.DispatchOptions{
-				Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Now().Add(time.Hour).Unix())}})
+				Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Now().Add(time.Hour))}})
 			if err != nil || pkg.Code() != toolresult.OutputContractViolation {
 				t.Fatal(pkg, err)
 			}

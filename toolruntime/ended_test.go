@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,8 +42,8 @@ func TestAnswersSayWhenTheyEnded(t *testing.T) {
 			}
 			first = 0
 			fresh, err := s.Dispatch(ctx, payer, call, &toolruntime.DispatchOptions{
-				Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", s.time()+60)}})
-			if diff := cmp.Diff(toolresult.Ending{At: s.time(), Attempt: 1}, fresh.Ended); err != nil || diff != "" {
+				Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Unix(s.time()+60, 0))}})
+			if diff := cmp.Diff(toolresult.Ending{At: utc(s.time()), Attempt: 1}, fresh.Ended); err != nil || diff != "" {
 				t.Errorf("at once: %v (-want +got):\n%s", err, diff)
 			}
 			first = 1
@@ -57,7 +58,7 @@ func TestAnswersSayWhenTheyEnded(t *testing.T) {
 			if _, err := s.Process(ctx, ref, "second", nil); err != nil {
 				t.Fatal(err)
 			}
-			want := toolresult.Ending{At: s.time(), Attempt: 2}
+			want := toolresult.Ending{At: utc(s.time()), Attempt: 2}
 			s.pass(1000)
 			replay := s.answer("pay", "k")
 			call = shopCall("pay", "k")

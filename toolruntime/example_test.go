@@ -71,7 +71,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	approval := toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute).Unix())
+	approval := toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute))
 
 	for range 2 {
 		pkg, err := rt.Dispatch(ctx, principal, call, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})

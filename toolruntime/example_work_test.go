@@ -191,5 +191,5 @@ func refundOf(rt *toolruntime.Runtime, order string) (toolresult.Principal, tool
 	if err != nil {
 		log.Fatal(err)
 	}
-	return alice, call, toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute).Unix())
+	return alice, call, toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute))
 }

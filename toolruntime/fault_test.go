@@ -211,6 +211,9 @@ func (f *fixture) bound() *toolresult.Bound {
 // defaultLease is [toolruntime.DefaultLease], as the fixtures count.
 const defaultLease = int64(toolruntime.DefaultLease / time.Second)
 
+// utc is a time in Unix seconds as histories have it.
+func utc(unix int64) time.Time { return time.Unix(unix, 0).UTC() }
+
 // hold claims an operation as a worker that dies then.
 func hold(t *testing.T, rt *toolruntime.Runtime, ref, worker string, lease time.Duration) {
 	t.Helper()
@@ -238,7 +241,7 @@ func (f *fixture) dispatch(point drill.Point) (*toolresult.Package, error) {
 
 // approved is an approval of the fixture's call, for a minute.
 func (f *fixture) approved() []toolresult.Approval {
-	return []toolresult.Approval{toolresult.NewApproval(f.bound(), "a", "reviewer", f.time()+60)}
+	return []toolresult.Approval{toolresult.NewApproval(f.bound(), "a", "reviewer", time.Unix(f.time()+60, 0))}
 }
 
 func (f *fixture) process() (toolruntime.Outcome, error) {

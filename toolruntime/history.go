@@ -2,6 +2,7 @@ package toolruntime
 
 import (
 	"context"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -10,22 +11,40 @@ import (
 // subject, key, argument or result, and nothing of one that was refused; but the
 // ids of receipts that were refused, by which a person finds them at the downstream.
 type History struct {
-	StatusRef string          `json:"status_ref"`
-	Tool      string          `json:"tool"`
-	State     string          `json:"state"`
-	Reason    toolresult.Code `json:"reason"` // of in_review and failed
-	Moments   []Moment        `json:"moments"`
+	StatusRef string
+	Tool      string
+	State     State
+	Reason    toolresult.Code // of in_review and failed
+	Moments   []Moment
 }
 
-// A Moment is something that happened to an operation, in order.
+// A MomentKind says what has happened at a moment.
+type MomentKind string
+
+// The kinds of moments. The last one of a history says how the operation stands.
+const (
+	MomentAccepted  MomentKind = "accepted"  // it was reserved, with an approval
+	MomentAttempt   MomentKind = "attempt"   // an attempt, which has ended
+	MomentRefused   MomentKind = "refused"   // an answer was refused, and kept
+	MomentResolved  MomentKind = "resolved"  // a person has decided
+	MomentRunning   MomentKind = "running"   // an attempt has it, under a lease
+	MomentWaiting   MomentKind = "waiting"   // for its next attempt
+	MomentSucceeded MomentKind = "succeeded" // ended: the receipt is accepted
+	MomentFailed    MomentKind = "failed"    // ended without one
+	MomentInReview  MomentKind = "in_review" // waits for a person
+	MomentPruned    MomentKind = "pruned"    // removed, but for its tombstone
+)
+
+// A Moment is something that happened to an operation, in order. Times are UTC in
+// whole seconds.
 type Moment struct {
-	At      int64  `json:"at"`                // Unix seconds
-	What    string `json:"what"`              // accepted, attempt, refused, resolved, running, waiting, succeeded, failed, in_review, pruned
-	Attempt int64  `json:"attempt,omitempty"` // of attempt, refused and running
-	Until   int64  `json:"until,omitempty"`   // Unix seconds: the end of an attempt or a lease, or the next attempt
-	Who     string `json:"who,omitempty"`     // the approver, the worker, or who has decided
-	How     string `json:"how,omitempty"`     // how an attempt ended, the id of a receipt that was refused, or what was decided
-	Why     string `json:"why,omitempty"`     // why a receipt was refused, or a person's reason
+	At      time.Time
+	What    MomentKind
+	Attempt int64     // of attempt, refused and running
+	Until   time.Time // the end of an attempt or a lease, or the next attempt; zero for none
+	Who     string    // the approver, the worker, or who has decided
+	How     string    // how an attempt ended, the id of a receipt that was refused, or what was decided
+	Why     string    // why a receipt was refused, or a person's reason
 }
 
 // History returns the life of an operation: when and by whom it was approved,
@@ -48,34 +67,34 @@ func (rt *Runtime) History(ctx context.Context, statusRef string) (*History, err
 // open and as leases were lost, whatever the ledger's size, and have no series
 // per tenant, key or call. What a process does is in [Runtime.Metrics].
 type Stats struct {
-	Tools []ToolStats `json:"tools"`
+	Tools []ToolStats // by name
 }
 
-// ToolStats are the numbers of a tool. Times are Unix seconds, 0 for none.
+// ToolStats are the numbers of a tool. Times are UTC in whole seconds, zero for none.
 type ToolStats struct {
-	Tool           string `json:"tool"`
-	Paused         bool   `json:"paused"`
-	Pending        int64  `json:"pending"` // wait for an attempt
-	OldestPending  int64  `json:"oldest_pending"`
-	Processing     int64  `json:"processing"` // leased: running, or lost
-	OldestRunning  int64  `json:"oldest_processing"`
-	InReview       int64  `json:"in_review"` // wait for a person
-	OldestInReview int64  `json:"oldest_in_review"`
-	Unknown        int64  `json:"in_review_unknown"` // … because nobody knows whether it happened
+	Tool           string
+	Paused         bool
+	Pending        int64 // wait for an attempt
+	OldestPending  time.Time
+	Processing     int64 // leased: running, or lost
+	OldestRunning  time.Time
+	InReview       int64 // wait for a person
+	OldestInReview time.Time
+	Unknown        int64 // … because nobody knows whether it happened
 	// Attempts are those that what is pending and processing has had so far, the
 	// running ones included: much more than there are operations means that they
 	// are tried again and again.
-	Attempts int64 `json:"attempts"`
+	Attempts int64
 	// NotKnownHere are those of what is pending and processing that no worker with
 	// this runtime's tools takes, because the tool is not among them, or not with the
 	// revisions and the effect kind with which they were accepted. What was accepted
 	// before effect kinds were kept counts only where the tool is not among them.
-	NotKnownHere       int64 `json:"not_known_here,omitempty"`
-	OldestNotKnownHere int64 `json:"oldest_not_known_here,omitempty"`
+	NotKnownHere       int64
+	OldestNotKnownHere time.Time
 	// LeasesLost are the attempts that ended without a word because their lease ran
 	// out, over all operations that were not pruned, and those whose lease has run
 	// out now and that nobody has claimed since.
-	LeasesLost int64 `json:"leases_lost"`
+	LeasesLost int64
 }
 
 // Stats returns the backlog, and the leases that were lost, by tool.

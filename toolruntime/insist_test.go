@@ -109,7 +109,7 @@ func (f *fixture) attempts() string {
 			all = append(all, "refused "+m.How)
 		}
 	}
-	return strings.Join(append(all, h.State), ", ")
+	return strings.Join(append(all, string(h.State)), ", ")
 }
 
 // TestReceiptInHand: a receipt that the downstream has given is stored, whatever the

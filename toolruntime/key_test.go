@@ -32,7 +32,7 @@ func TestKeyMemory(t *testing.T) {
 		find   answer
 		later  int64 // seconds
 		runs   int
-		state  string
+		state  toolruntime.State
 	}{
 		{"an hour later", toolruntime.Idempotent, 0, cannot, 3600, 2, "succeeded"},
 		{"within a day, and over in it", toolruntime.Idempotent, 0, cannot, day - 61, 2, "succeeded"},

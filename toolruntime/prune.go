@@ -16,9 +16,9 @@ type PruneOptions struct {
 	// OlderThan is how long ago an operation must have ended: at least
 	// [MinPruneAge]. Choose it longer than any caller may repeat a call.
 	OlderThan time.Duration
-	// States are those to prune, "succeeded" or "failed"; none means both. What
+	// States are those to prune, of [StateSucceeded] and [StateFailed]; none means both. What
 	// has not ended, or waits for a person, is never pruned.
-	States []string
+	States []State
 	// Tool prunes the operations of one tool only; "" means of every tool.
 	Tool string
 	// Limit is how many operations are pruned at most, and how many call
@@ -109,10 +109,10 @@ func (p *pruning) check(o *PruneOptions) error {
 		return err
 	}
 	if len(p.states) == 0 {
-		p.states = []string{string(succeeded), string(failed)}
+		p.states = []State{succeeded, failed}
 	}
 	for _, s := range p.states {
-		if s != string(succeeded) && s != string(failed) {
+		if s != succeeded && s != failed {
 			return &toolresult.InputError{Field: "states", Rule: "may be succeeded and failed"}
 		}
 	}

@@ -21,7 +21,7 @@ func (f *fixture) dispatchKey(key string) toolresult.Code {
 		f.t.Fatal(err)
 	}
 	pkg, err := f.Dispatch(context.Background(), payer, c, &toolruntime.DispatchOptions{
-		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", f.time()+60)}})
+		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Unix(f.time()+60, 0))}})
 	if err != nil {
 		f.t.Fatal(err)
 	}

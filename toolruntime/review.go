@@ -133,14 +133,14 @@ func (rt *Runtime) confirmed(rec *record, r *Receipt[json.RawMessage]) (toolresu
 	return e, nil
 }
 
-// An Item is an operation that waits for a person.
+// An Item is an operation that waits for a person. Times are UTC in whole seconds.
 type Item struct {
-	StatusRef string          `json:"status_ref"`
-	Tool      string          `json:"tool"`
-	Reason    toolresult.Code `json:"reason"`
-	Attempts  int64           `json:"attempts"`
-	CreatedAt int64           `json:"created_at"` // Unix seconds
-	Since     int64           `json:"since"`      // Unix seconds
+	StatusRef string
+	Tool      string
+	Reason    toolresult.Code
+	Attempts  int64
+	CreatedAt time.Time // when it was accepted
+	Since     time.Time // when it went into review
 }
 
 // Review lists operations in review, the oldest first, at most limit after the

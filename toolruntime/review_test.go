@@ -41,7 +41,7 @@ func TestResolve(t *testing.T) {
 	tests := []struct {
 		decision toolruntime.Decision
 		code     toolresult.Code
-		state    string
+		state    toolruntime.State
 	}{
 		{toolruntime.ConfirmedDone, toolresult.OK, "succeeded"},
 		{toolruntime.ConfirmedNotDone, toolresult.ToolError, "failed"},
@@ -80,9 +80,9 @@ func TestResolve(t *testing.T) {
 			}
 			const began = 1_784_419_200
 			want := []toolruntime.Moment{
-				{At: began, What: "accepted", Who: "reviewer"},
-				{At: began, What: "attempt", Attempt: 1, Until: began, Who: "worker-1", How: "unknown"},
-				{At: began + 100, What: "resolved", Who: "dana", How: string(tt.decision), Why: "asked the bank"},
+				{At: utc(began), What: "accepted", Who: "reviewer"},
+				{At: utc(began), What: "attempt", Attempt: 1, Until: utc(began), Who: "worker-1", How: "unknown"},
+				{At: utc(began + 100), What: "resolved", Who: "dana", How: string(tt.decision), Why: "asked the bank"},
 			}
 			if diff := cmp.Diff(want, h.Moments[:3]); diff != "" {
 				t.Errorf("history (-want +got):\n%s", diff)
@@ -134,7 +134,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 	items, err := s.Review(context.Background(), "", 10)
 	want := []toolruntime.Item{{StatusRef: ref, Tool: "pay", Reason: toolresult.OutcomeUnknown, Attempts: 1,
-		CreatedAt: 1_784_419_200, Since: 1_784_419_200}}
+		CreatedAt: utc(1_784_419_200), Since: utc(1_784_419_200)}}
 	if diff := cmp.Diff(want, items); diff != "" || err != nil {
 		t.Errorf("review: %v (-want +got):\n%s", err, diff)
 	}
@@ -177,7 +177,7 @@ func TestRedrive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := h.Moments[len(h.Moments)-1]; last.What != "waiting" || last.Until != s.time()+int64(60*i) {
+		if last := h.Moments[len(h.Moments)-1]; last.What != "waiting" || last.Until != utc(s.time()+int64(60*i)) {
 			t.Errorf("%d: %+v at %d", i, last, s.time())
 		}
 	}
@@ -200,7 +200,7 @@ func (s *shop) state(ref string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return h.State
+	return string(h.State)
 }
 
 // TestPause: workers leave a paused tool alone and go on with the others.
@@ -219,7 +219,7 @@ func TestPause(t *testing.T) {
 		t.Error("a paused tool ran")
 	}
 	st, err := s.Stats(ctx)
-	want := []toolruntime.ToolStats{{Tool: "pay", Paused: true, Pending: 1, OldestPending: 1_784_419_200}}
+	want := []toolruntime.ToolStats{{Tool: "pay", Paused: true, Pending: 1, OldestPending: utc(1_784_419_200)}}
 	if diff := cmp.Diff(want, st.Tools); diff != "" || err != nil {
 		t.Errorf("stats: %v (-want +got):\n%s", err, diff)
 	}

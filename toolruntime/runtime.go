@@ -220,9 +220,9 @@ func (rt *Runtime) screen(ctx context.Context, r *request) (toolresult.Principal
 }
 
 func (r *request) fail(code toolresult.Code) *toolresult.Package {
-	return r.bound.Failure(code, "", r.now)
+	return r.bound.Failure(code, "", time.Unix(r.now, 0))
 }
 
 func (r *request) failAt(code toolresult.Code, statusRef string) *toolresult.Package {
-	return r.bound.Failure(code, statusRef, r.now)
+	return r.bound.Failure(code, statusRef, time.Unix(r.now, 0))
 }

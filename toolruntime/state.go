@@ -1,14 +1,24 @@
 package toolruntime
 
-// A state of an operation.
-type state string
+// A State is where an operation stands.
+type State string
 
+// The states of an operation.
 const (
-	pending    state = "pending"    // reserved; no attempt is running
-	processing state = "processing" // claimed under a lease
-	succeeded  state = "succeeded"  // the receipt is accepted; final
-	failed     state = "failed"     // nothing was done and nothing will be; final
-	inReview   state = "in_review"  // nobody knows, or the answer was bad; waits for a person
+	StatePending    State = "pending"    // reserved; no attempt is running
+	StateProcessing State = "processing" // claimed under a lease
+	StateSucceeded  State = "succeeded"  // the receipt is accepted; final
+	StateFailed     State = "failed"     // nothing was done and nothing will be, or nobody will find out; final
+	StateInReview   State = "in_review"  // nobody knows, or the answer was bad; waits for a person
+)
+
+// The states, as this package calls them.
+const (
+	pending    = StatePending
+	processing = StateProcessing
+	succeeded  = StateSucceeded
+	failed     = StateFailed
+	inReview   = StateInReview
 )
 
 // A state of an outbox event.
@@ -24,7 +34,7 @@ const (
 // transitions lists every change of state that the runtime makes. A claim of an
 // expired lease goes from processing to processing, and an attempt that did
 // nothing goes back to pending.
-var transitions = map[state][]state{
+var transitions = map[State][]State{
 	pending:    {processing, succeeded, failed},
 	processing: {pending, processing, succeeded, failed, inReview},
 	succeeded:  {},
@@ -33,7 +43,7 @@ var transitions = map[state][]state{
 }
 
 // eventOf is the state of the event that goes with a state of its operation.
-var eventOf = map[state]eventState{
+var eventOf = map[State]eventState{
 	pending:    eventPending,
 	processing: eventProcessing,
 	succeeded:  eventDelivered,

@@ -48,7 +48,7 @@ func TestStatusBesideAWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := rt.Dispatch(drill.StopAt(ctx, drill.AfterClaim), payer, call, &toolruntime.DispatchOptions{
-		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", now+60)}}); err != nil {
+		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "a", "reviewer", time.Unix(now+60, 0))}}); err != nil {
 		t.Fatal(err)
 	}
 	pkg, err := rt.QueryStatus(ctx, payer, call.StatusQuery(b.StatusRef()), b.StatusRef(), nil)

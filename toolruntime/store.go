@@ -71,7 +71,7 @@ type record struct {
 
 func (r *record) statusRef() string { return r.operation.StatusRef }
 func (r *record) fence() int64      { return r.event.AttemptCount }
-func (r *record) state() state      { return state(r.operation.State) }
+func (r *record) state() State      { return State(r.operation.State) }
 func (r *record) arguments() string { return r.operation.ArgumentsJSON }
 
 // reason is the code with which an operation failed or went into review.
@@ -79,7 +79,7 @@ func (r *record) reason() toolresult.Code { return toolresult.Code(r.operation.R
 
 // ended is when and how an operation that has ended did.
 func (r *record) ended() toolresult.Ending {
-	return toolresult.Ending{At: r.operation.CompletedAt.Int64, Attempt: r.fence()}
+	return toolresult.Ending{At: at(r.operation.CompletedAt.Int64), Attempt: r.fence()}
 }
 
 // owner is the principal whose operation it is, without roles.
@@ -199,7 +199,7 @@ func (s *Store) byRef(ctx context.Context, statusRef string, mine func(*record) 
 		}
 		r = &record{operation: o}
 		err = r.readRest(ctx, q)
-		if err == nil && (r.local != nil || state(o.State) != succeeded) {
+		if err == nil && (r.local != nil || State(o.State) != succeeded) {
 			return nil
 		}
 		if gone, goneErr := vanished(ctx, q, &o); gone || goneErr != nil {

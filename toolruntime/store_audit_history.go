@@ -53,7 +53,7 @@ func checkAttempts(r *record, rows []dbgen.Attempt, lacksEvent bool) (fs finding
 // ends says in which state a decision leaves its operation for good, and why; ""
 // where it goes on.
 var ends = map[Decision]struct {
-	state  state
+	state  State
 	reason toolresult.Code
 }{
 	ConfirmedDone:    {succeeded, ""},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -33,14 +34,14 @@ func (s *Store) history(ctx context.Context, statusRef string) (h *History, err 
 		if err != nil {
 			return err
 		}
-		h = &History{StatusRef: o.StatusRef, Tool: o.ToolName, State: o.State, Reason: toolresult.Code(o.Reason)}
-		h.add(Moment{At: o.CreatedAt, What: "accepted", Who: o.ApproverID})
+		h = &History{StatusRef: o.StatusRef, Tool: o.ToolName, State: State(o.State), Reason: toolresult.Code(o.Reason)}
+		h.add(Moment{At: at(o.CreatedAt), What: MomentAccepted, Who: o.ApproverID})
 		for _, a := range attempts {
 			for len(resolutions) > 0 && resolutions[0].Seq < a.Attempt {
 				h.resolved(resolutions[0])
 				resolutions = resolutions[1:]
 			}
-			h.add(Moment{At: a.StartedAt, What: "attempt", Attempt: a.Attempt, Until: a.EndedAt, Who: a.WorkerID, How: a.Outcome})
+			h.add(Moment{At: at(a.StartedAt), What: MomentAttempt, Attempt: a.Attempt, Until: at(a.EndedAt), Who: a.WorkerID, How: a.Outcome})
 		}
 		for _, v := range resolutions {
 			h.resolved(v)
@@ -61,16 +62,16 @@ func (s *Store) history(ctx context.Context, statusRef string) (h *History, err 
 func (h *History) add(m Moment) { h.Moments = append(h.Moments, m) }
 
 func (h *History) resolved(v dbgen.Resolution) {
-	h.add(Moment{At: v.DecidedAt, What: "resolved", Who: v.Actor, How: v.Decision, Why: v.Reason})
+	h.add(Moment{At: at(v.DecidedAt), What: MomentResolved, Who: v.Actor, How: v.Decision, Why: v.Reason})
 }
 
 // refused adds an answer that was not accepted, where it came.
 func (h *History) refused(row dbgen.RejectedReceipt) {
-	i := slices.IndexFunc(h.Moments, func(m Moment) bool { return m.At > row.RecordedAt })
+	i := slices.IndexFunc(h.Moments, func(m Moment) bool { return m.At.After(at(row.RecordedAt)) })
 	if i < 0 {
 		i = len(h.Moments)
 	}
-	h.Moments = slices.Insert(h.Moments, i, Moment{At: row.RecordedAt, What: "refused", Attempt: row.Attempt, How: row.ReceiptID, Why: refusal(row.Violation)})
+	h.Moments = slices.Insert(h.Moments, i, Moment{At: at(row.RecordedAt), What: MomentRefused, Attempt: row.Attempt, How: row.ReceiptID, Why: refusal(row.Violation)})
 }
 
 // refusal is why an answer was refused. Earlier versions have stored the place as
@@ -88,15 +89,15 @@ func (h *History) standing(r *record, told bool) {
 	e := &r.event
 	switch r.state() {
 	case pending:
-		h.add(Moment{At: r.operation.UpdatedAt, What: "waiting", Until: e.NextAttemptAt})
+		h.add(Moment{At: at(r.operation.UpdatedAt), What: MomentWaiting, Until: at(e.NextAttemptAt)})
 	case processing:
-		m := Moment{At: e.UpdatedAt, What: "running", Attempt: r.fence(), Until: e.LeaseUntil.Int64, Who: e.LeaseOwner.String}
+		m := Moment{At: at(e.UpdatedAt), What: MomentRunning, Attempt: r.fence(), Until: at(e.LeaseUntil.Int64), Who: e.LeaseOwner.String}
 		if told {
-			m = Moment{At: e.UpdatedAt, What: "waiting", Until: e.LeaseUntil.Int64}
+			m = Moment{At: at(e.UpdatedAt), What: MomentWaiting, Until: at(e.LeaseUntil.Int64)}
 		}
 		h.add(m)
 	default:
-		h.add(Moment{At: r.operation.UpdatedAt, What: r.operation.State})
+		h.add(Moment{At: at(r.operation.UpdatedAt), What: MomentKind(r.operation.State)})
 	}
 }
 
@@ -156,9 +157,10 @@ func (s *Store) stats(ctx context.Context, now int64, known func(version string)
 	return st, err
 }
 
-func older(a, b int64) int64 {
-	if a == 0 {
+// older is the older of what there was and a stored time.
+func older(a time.Time, unix int64) time.Time {
+	if b := at(unix); a.IsZero() || b.Before(a) {
 		return b
 	}
-	return min(a, b)
+	return a
 }

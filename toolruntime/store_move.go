@@ -13,7 +13,7 @@ import (
 
 // A move is a change of an operation and its event together.
 type move struct {
-	to         state
+	to         State
 	now        int64
 	reason     toolresult.Code // of inReview and failed
 	worker     string          // of processing

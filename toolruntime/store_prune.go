@@ -14,13 +14,13 @@ import (
 // A pruning says which operations may go.
 type pruning struct {
 	tool   string // or "" for every one
-	states []string
+	states []State
 	before int64 // when it must have ended, or earlier
 	now    int64
 }
 
 func (p pruning) wants(tool, state string, completedAt int64, completed bool) bool {
-	return completed && completedAt <= p.before && slices.Contains(p.states, state) && (p.tool == "" || p.tool == tool)
+	return completed && completedAt <= p.before && slices.Contains(p.states, State(state)) && (p.tool == "" || p.tool == tool)
 }
 
 const prunePage = 1000
@@ -248,16 +248,16 @@ func pruned(ctx context.Context, q dbgen.Querier, statusRef string) (*History, e
 	if ok, err := found(err); !ok {
 		return nil, err
 	}
-	h := &History{StatusRef: t.StatusRef, Tool: t.ToolName, State: t.State}
-	h.add(Moment{At: t.CreatedAt, What: "accepted"})
+	h := &History{StatusRef: t.StatusRef, Tool: t.ToolName, State: State(t.State)}
+	h.add(Moment{At: at(t.CreatedAt), What: MomentAccepted})
 	resolutions, err := q.ListTombstoneResolutions(ctx, dbgen.ListTombstoneResolutionsParams{FromRef: statusRef, ToRef: statusRef})
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range resolutions {
-		h.add(Moment{At: v.DecidedAt, What: "resolved", Who: v.Actor, How: v.Decision, Why: v.Reason})
+		h.add(Moment{At: at(v.DecidedAt), What: MomentResolved, Who: v.Actor, How: v.Decision, Why: v.Reason})
 	}
-	h.add(Moment{At: t.CompletedAt, What: t.State})
-	h.add(Moment{At: t.PrunedAt, What: "pruned"})
+	h.add(Moment{At: at(t.CompletedAt), What: MomentKind(t.State)})
+	h.add(Moment{At: at(t.PrunedAt), What: MomentPruned})
 	return h, nil
 }

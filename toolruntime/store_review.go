@@ -138,7 +138,7 @@ func (s *Store) review(ctx context.Context, after string, limit int) (items []It
 				return err
 			}
 			items = append(items, Item{StatusRef: o.StatusRef, Tool: o.ToolName, Reason: toolresult.Code(o.Reason),
-				Attempts: e.AttemptCount, CreatedAt: o.CreatedAt, Since: o.UpdatedAt})
+				Attempts: e.AttemptCount, CreatedAt: at(o.CreatedAt), Since: at(o.UpdatedAt)})
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@ package toolruntime_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,7 +14,7 @@ import (
 
 // submit hands the fixture's call to the workers.
 func (f *fixture) submit() (*toolresult.Package, error) {
-	return f.Submit(context.Background(), payer, payCall(), toolresult.NewApproval(f.bound(), "a", "reviewer", f.time()+60))
+	return f.Submit(context.Background(), payer, payCall(), toolresult.NewApproval(f.bound(), "a", "reviewer", time.Unix(f.time()+60, 0)))
 }
 
 // TestSubmit: what was accepted and has not begun has a code of its own, for who

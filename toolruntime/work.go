@@ -194,7 +194,7 @@ func (w *worker) meet(ctx context.Context, version string) {
 	log := w.rt.log.With("worker", w.WorkerID, "tool", toolOf(version))
 	for _, t := range st.Tools {
 		if t.Tool == toolOf(version) && t.NotKnownHere > 0 {
-			log = log.With("operations", t.NotKnownHere, "oldest", time.Duration(w.rt.now()-t.OldestNotKnownHere)*time.Second)
+			log = log.With("operations", t.NotKnownHere, "oldest", time.Unix(w.rt.now(), 0).Sub(t.OldestNotKnownHere))
 		}
 	}
 	log.WarnContext(ctx, "work: no worker here knows it")

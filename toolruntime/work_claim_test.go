@@ -113,7 +113,7 @@ func (f *fixture) moments(ref string) (all []string) {
 		f.t.Fatal(err)
 	}
 	for _, m := range h.Moments {
-		what := m.What
+		what := string(m.What)
 		if m.How != "" {
 			what += " " + m.How
 		}

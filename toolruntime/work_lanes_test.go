@@ -33,7 +33,7 @@ func TestWorkPassesBlockedLanes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Submit(ctx, p, c, toolresult.NewApproval(b, "a", "reviewer", s.time()+60)); err != nil {
+		if _, err := s.Submit(ctx, p, c, toolresult.NewApproval(b, "a", "reviewer", time.Unix(s.time()+60, 0))); err != nil {
 			t.Fatal(err)
 		}
 	}

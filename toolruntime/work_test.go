@@ -116,7 +116,7 @@ func (s *shop) submit(tool, key string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	pkg, err := s.Submit(context.Background(), payer, c, toolresult.NewApproval(b, "a", "reviewer", s.time()+60))
+	pkg, err := s.Submit(context.Background(), payer, c, toolresult.NewApproval(b, "a", "reviewer", time.Unix(s.time()+60, 0)))
 	if err != nil || pkg.Code() != toolresult.Accepted || pkg.StatusRef() != b.StatusRef() {
 		s.t.Fatalf("submit: %v, %v", pkg, err)
 	}

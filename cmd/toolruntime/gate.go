@@ -100,13 +100,13 @@ func readFile(path string) ([]byte, error) {
 type callReport struct {
 	Gate             scenario.Gate       `json:"gate"`
 	Code             toolresult.Code     `json:"code"`
-	Status           string              `json:"status"`
+	Status           toolresult.Status   `json:"status"`
 	Delivery         toolresult.Delivery `json:"delivery"`
 	StatusRef        *string             `json:"status_ref"`
 	ValidationErrors []string            `json:"validation_errors"`
 	// Ended is when the operation ended and in which attempt: before this call, if
 	// the answer is no fresh one.
-	Ended    *toolresult.Ending       `json:"ended,omitempty"`
+	Ended    *endingView              `json:"ended,omitempty"`
 	Database *toolruntime.AuditReport `json:"database"`
 }
 
@@ -188,8 +188,8 @@ func (d *desk) report(ctx context.Context, p *printer, b *toolresult.Bound, pkg 
 		Code: pkg.Code(), Status: pkg.ModelResult.Status, Delivery: pkg.Delivery(),
 		StatusRef: pkg.ProtectedAudit.Downstream.StatusRef, ValidationErrors: []string{}, Database: database,
 	}
-	if pkg.Ended.At != 0 {
-		r.Ended = &pkg.Ended
+	if !pkg.Ended.At.IsZero() {
+		r.Ended = &endingView{unix(pkg.Ended.At), pkg.Ended.Attempt}
 	}
 	for _, problem := range toolresult.Validate(b, spec, pkg) {
 		r.ValidationErrors = append(r.ValidationErrors, problem.String())
@@ -202,7 +202,7 @@ func (d *desk) report(ctx context.Context, p *printer, b *toolresult.Bound, pkg 
 			fmt.Fprintf(w, "operation  %s\n", ref)
 		}
 		if r.Ended != nil {
-			fmt.Fprintf(w, "ended      %s, attempt %d\n", toolresult.FormatTime(r.Ended.At), r.Ended.Attempt)
+			fmt.Fprintf(w, "ended      %s, attempt %d\n", clock(pkg.Ended.At), r.Ended.Attempt)
 		}
 		if e := pkg.ModelResult.Error; e != nil {
 			fmt.Fprintf(w, "next       %s\n", e.SafeMessage)

@@ -144,7 +144,7 @@ func prune(ctx context.Context, o *options, p *printer) (bool, error) {
 		options := &toolruntime.PruneOptions{OlderThan: o.olderThan, Tool: o.tool, Limit: o.limit, DryRun: o.dryRun,
 			Progress: p.progress("pruning")}
 		if o.state != "" {
-			options.States = []string{o.state}
+			options.States = []toolruntime.State{toolruntime.State(o.state)}
 		}
 		r, err := d.rt.Prune(ctx, options)
 		if err != nil {

@@ -139,11 +139,11 @@ func show(ctx context.Context, o *options, p *printer) (bool, error) {
 		}
 		p.print(struct {
 			Gate scenario.Gate `json:"gate"`
-			*toolruntime.History
-		}{gate(true), h}, func(w io.Writer) {
+			historyView
+		}{gate(true), viewHistory(h)}, func(w io.Writer) {
 			fmt.Fprintf(w, "%s  %s  %s %s\n", h.StatusRef, h.Tool, h.State, h.Reason)
 			for _, m := range h.Moments {
-				fmt.Fprintf(w, "%s  %s\n", toolresult.FormatTime(m.At), moment(m))
+				fmt.Fprintf(w, "%s  %s\n", clock(m.At), moment(m))
 			}
 		})
 		return true, nil
@@ -152,21 +152,21 @@ func show(ctx context.Context, o *options, p *printer) (bool, error) {
 
 // moment is a line of a timeline.
 func moment(m toolruntime.Moment) string {
-	s := m.What
+	s := string(m.What)
 	switch m.What {
-	case "accepted":
+	case toolruntime.MomentAccepted:
 		if m.Who != "" { // of one that was pruned nobody knows any more
 			s += ", approved by " + m.Who
 		}
-	case "attempt":
-		s += fmt.Sprintf(" %d by %s: %s after %ds", m.Attempt, m.Who, m.How, m.Until-m.At)
-	case "refused":
+	case toolruntime.MomentAttempt:
+		s += fmt.Sprintf(" %d by %s: %s after %ds", m.Attempt, m.Who, m.How, unix(m.Until)-unix(m.At))
+	case toolruntime.MomentRefused:
 		s = fmt.Sprintf("receipt %q of attempt %d was refused: %q", m.How, m.Attempt, m.Why)
-	case "running":
-		s += fmt.Sprintf(" attempt %d by %s, leased until %s", m.Attempt, m.Who, toolresult.FormatTime(m.Until))
-	case "waiting":
-		s += ", due at " + toolresult.FormatTime(m.Until)
-	case "resolved":
+	case toolruntime.MomentRunning:
+		s += fmt.Sprintf(" attempt %d by %s, leased until %s", m.Attempt, m.Who, clock(m.Until))
+	case toolruntime.MomentWaiting:
+		s += ", due at " + clock(m.Until)
+	case toolruntime.MomentResolved:
 		s += fmt.Sprintf(" by %s: %s (%s)", m.Who, m.How, m.Why)
 	}
 	return s
@@ -183,9 +183,9 @@ func reviewList(ctx context.Context, o *options, p *printer) (bool, error) {
 		}
 		pass := len(items) == 0
 		p.print(struct {
-			Gate  scenario.Gate      `json:"gate"`
-			Items []toolruntime.Item `json:"items"`
-		}{gate(pass), items}, func(w io.Writer) {
+			Gate  scenario.Gate `json:"gate"`
+			Items []itemView    `json:"items"`
+		}{gate(pass), viewItems(items)}, func(w io.Writer) {
 			fmt.Fprintf(w, "%s  %d operations wait for a person\n", gate(pass), len(items))
 			for _, i := range items {
 				fmt.Fprintf(w, "%s  %s  %s  %d attempts  for %s\n", i.StatusRef, i.Tool, i.Reason, i.Attempts, age(d.now(), i.Since))
@@ -314,14 +314,10 @@ func printStats(ctx context.Context, d *desk, p *printer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for i := range st.Tools {
-		// This command is no worker, so what it knows says nothing.
-		st.Tools[i].NotKnownHere, st.Tools[i].OldestNotKnownHere = 0, 0
-	}
 	p.print(struct {
-		Gate scenario.Gate `json:"gate"`
-		*toolruntime.Stats
-	}{gate(true), st}, func(w io.Writer) {
+		Gate  scenario.Gate `json:"gate"`
+		Tools []toolView    `json:"tools"`
+	}{gate(true), viewStats(st)}, func(w io.Writer) {
 		fmt.Fprintf(w, "%-32s %8s %10s %9s %8s %9s %11s\n", "tool", "pending", "processing", "in review", "unknown", "attempts", "leases lost")
 		for _, t := range st.Tools {
 			name := t.Tool

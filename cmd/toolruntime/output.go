@@ -60,8 +60,8 @@ func (p *printer) text(lines func(w io.Writer)) {
 }
 
 // age is how long ago something was, for a person.
-func age(now time.Time, since int64) string {
-	s := max(0, now.Unix()-since)
+func age(now, since time.Time) string {
+	s := max(0, now.Unix()-unix(since))
 	switch {
 	case s < 2*60:
 		return fmt.Sprintf("%d s", s)

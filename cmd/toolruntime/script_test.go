@@ -111,7 +111,7 @@ func service(ts *testscript.TestScript, _ bool, args []string) {
 		ResponseID: "response-1", CallID: "call-1", OperationID: "operation-1", IdempotencyKey: "key-1"})
 	bound, err := rt.Bind(who, call)
 	check(err)
-	approval := toolresult.NewApproval(bound, "approval-1", "dana", time.Now().Add(time.Hour).Unix())
+	approval := toolresult.NewApproval(bound, "approval-1", "dana", time.Now().Add(time.Hour))
 	pkg, err := rt.Dispatch(ctx, who, call, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})
 	check(err)
 	check(store.Close())

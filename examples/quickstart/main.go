@@ -66,7 +66,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	approval := toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute).Unix())
+	approval := toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute))
 
 	for range 2 { // the second time, or after a crash, the ledger answers
 		pkg, err := rt.Dispatch(ctx, principal, call, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"time"
+
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -92,7 +94,7 @@ func Approvals(b *toolresult.Bound, mode string, now int64) ([]toolresult.Approv
 	if mode == expiredApproval {
 		expires = now - 1
 	}
-	a := toolresult.NewApproval(b, "approval-"+b.Call().CallID, refunds.ApproverID, expires)
+	a := toolresult.NewApproval(b, "approval-"+b.Call().CallID, refunds.ApproverID, time.Unix(expires, 0))
 	if mode == mismatchedApproval {
 		a.ApprovalDigest = noDigest
 	}

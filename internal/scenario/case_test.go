@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -204,7 +205,7 @@ func bound(t testing.TB) (*Case, *toolresult.Bound) {
 func TestApprovals(t *testing.T) {
 	c, b := bound(t)
 	approval := func(edit func(*toolresult.Approval)) []toolresult.Approval {
-		a := toolresult.NewApproval(b, "approval-call-1", "human-reviewer-1", c.Now+60)
+		a := toolresult.NewApproval(b, "approval-call-1", "human-reviewer-1", time.Unix(c.Now+60, 0))
 		edit(&a)
 		return []toolresult.Approval{a}
 	}
@@ -227,7 +228,7 @@ func TestApprovals(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if covers := slices.ContainsFunc(got, func(a toolresult.Approval) bool { return a.Covers(b, c.Now) }); covers != tt.covers {
+			if covers := slices.ContainsFunc(got, func(a toolresult.Approval) bool { return a.Covers(b, time.Unix(c.Now, 0)) }); covers != tt.covers {
 				t.Errorf("covers the call: %t, want %t", covers, tt.covers)
 			}
 		})

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -67,11 +68,13 @@ type request struct {
 	now       int64
 }
 
-func (r *request) fail(c toolresult.Code) *toolresult.Package { return r.bound.Failure(c, "", r.now) }
+func (r *request) fail(c toolresult.Code) *toolresult.Package {
+	return r.bound.Failure(c, "", time.Unix(r.now, 0))
+}
 
 // failAt is a failure that names the operation.
 func (r *request) failAt(c toolresult.Code, statusRef string) *toolresult.Package {
-	return r.bound.Failure(c, statusRef, r.now)
+	return r.bound.Failure(c, statusRef, time.Unix(r.now, 0))
 }
 
 func (r *request) succeed(e toolresult.Evidence, d toolresult.Delivery) *toolresult.Package {
@@ -189,7 +192,7 @@ func (m *memory) decide(ctx context.Context, r *request) (toolresult.Code, error
 	case len(r.approvals) == 0:
 		return toolresult.ApprovalRequired, nil
 	}
-	_, ok := toolresult.SelectApproval(r.bound, r.approvals, r.now, func(approverID string) bool {
+	_, ok := toolresult.SelectApproval(r.bound, r.approvals, time.Unix(r.now, 0), func(approverID string) bool {
 		eligible, failure := refunds.Approvers(ctx, r.bound.Principal(), r.bound.Call().Name, approverID)
 		err = errors.Join(err, failure)
 		return eligible

@@ -71,10 +71,10 @@ func (c *CaseResult) add(s StepResult) {
 // recovery none.
 func answerOf(p *toolresult.Package, effects int64) answer {
 	m := p.ModelResult
-	a := answer{code: string(p.Code()), status: m.Status, outcome: m.Execution.Outcome, recovery: "none",
+	a := answer{code: string(p.Code()), status: string(m.Status), outcome: string(m.Execution.Outcome), recovery: "none",
 		delivery: string(p.Delivery()), data: "null", sideEffectCount: effects}
 	if m.Error != nil {
-		a.recovery = m.Error.Recovery
+		a.recovery = string(m.Error.Recovery)
 	}
 	if m.Data != nil {
 		a.data = string(m.Data)

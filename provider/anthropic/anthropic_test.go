@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,7 +44,7 @@ func TestNextGivesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		expected = append(expected, toolresult.Expected{Bound: b})
-		results = append(results, b.Failure(toolresult.UnknownTool, "", 0))
+		results = append(results, b.Failure(toolresult.UnknownTool, "", time.Unix(0, 0)))
 	}
 	next, err := anthropic.Next(response, expected, results)
 	if err != nil {

@@ -3,6 +3,7 @@ package openaichat_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,7 +33,7 @@ func turn(t *testing.T, message string) (calls, roles []string) {
 			t.Fatal(err)
 		}
 		expected = append(expected, toolresult.Expected{Bound: b})
-		results = append(results, b.Failure(toolresult.UnknownTool, "", 0))
+		results = append(results, b.Failure(toolresult.UnknownTool, "", time.Unix(0, 0)))
 	}
 	next, err := openaichat.Next(response, expected, results)
 	if err != nil {

@@ -57,7 +57,7 @@ func ExampleStopAt() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	approval := toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute).Unix())
+	approval := toolresult.NewApproval(bound, "approval-1", "carol", time.Now().Add(time.Minute))
 
 	pkg, err := rt.Dispatch(drill.StopAt(ctx, drill.AfterDownstreamCommit), principal, call,
 		&toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})

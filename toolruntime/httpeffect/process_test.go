@@ -144,7 +144,7 @@ func dispatch(t *testing.T, rt *toolruntime.Runtime, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	approval := toolresult.NewApproval(b, "a-"+key, "reviewer", time.Now().Unix()+60)
+	approval := toolresult.NewApproval(b, "a-"+key, "reviewer", time.Now().Add(time.Minute))
 	pkg, err := rt.Dispatch(t.Context(), payer, call, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})
 	if err != nil || pkg.Code() != toolresult.OutcomeUnknown {
 		t.Fatalf("%v, %v", pkg, err)
@@ -153,5 +153,5 @@ func dispatch(t *testing.T, rt *toolruntime.Runtime, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.State
+	return string(h.State)
 }

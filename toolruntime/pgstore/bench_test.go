@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
@@ -39,7 +40,7 @@ func dispatch(ctx context.Context, rt *toolruntime.Runtime, key string) (*toolre
 		return nil, err
 	}
 	return rt.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{
-		toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, toolresult.MaxTime)}})
+		toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, time.Unix(toolresult.MaxTime, 0))}})
 }
 
 // BenchmarkFresh is a new call, for a number of callers at a time, on a server of

@@ -78,7 +78,7 @@ func TestWorkTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pkg, err := rt.Submit(ctx, p, c, toolresult.NewApproval(b, "approval", "reviewer", toolresult.MaxTime))
+		pkg, err := rt.Submit(ctx, p, c, toolresult.NewApproval(b, "approval", "reviewer", time.Unix(toolresult.MaxTime, 0)))
 		if err != nil || pkg.Code() != toolresult.Accepted {
 			t.Fatal(pkg, err)
 		}

@@ -82,7 +82,7 @@ func (k *keeper) dispatch(rt *toolruntime.Runtime, key string) (*toolresult.Pack
 		return nil, err
 	}
 	return rt.Dispatch(context.Background(), keepOwner, keepCall(key), &toolruntime.DispatchOptions{
-		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval", "reviewer", toolresult.MaxTime)}})
+		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval", "reviewer", time.Unix(toolresult.MaxTime, 0))}})
 }
 
 func (k *keeper) must(key string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,7 +21,7 @@ func TestLookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.rt.Submit(context.Background(), keepOwner, keepCall("open"), toolresult.NewApproval(b, "a", "reviewer", toolresult.MaxTime)); err != nil {
+	if _, err := k.rt.Submit(context.Background(), keepOwner, keepCall("open"), toolresult.NewApproval(b, "a", "reviewer", time.Unix(toolresult.MaxTime, 0))); err != nil {
 		t.Fatal(err)
 	}
 	generated := k.engine.writer.queries.Queries

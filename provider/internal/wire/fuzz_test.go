@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -52,7 +53,7 @@ func checkCalls(t *testing.T, p provider, body []byte) {
 			t.Fatalf("%s: a call that cannot be answered: %v, %v", p.name, err, c.Check())
 		}
 		expected[i].Bound = b
-		results[i] = b.Failure(toolresult.UnknownTool, "", now)
+		results[i] = b.Failure(toolresult.UnknownTool, "", time.Unix(now, 0))
 	}
 	if next, err := p.next(body, expected, results); err != nil || !json.Valid(next) {
 		t.Fatalf("%s: %s, %v", p.name, next, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/provider/internal/wire"
@@ -40,8 +41,8 @@ func turn(t *testing.T, p provider) ([]toolresult.Expected, []*toolresult.Packag
 	return expected, []*toolresult.Package{
 		expected[0].Bound.Success(spec.Source(), toolresult.Evidence{Data: `{"order_ref":"ORDER-7","status":"paid"}`,
 			ProducerRevision: "orders-mock-v2", ObservedAt: "2026-07-19T00:00:00Z"}, toolresult.Fresh),
-		expected[1].Bound.Failure(toolresult.NotFound, "", now),
-		expected[2].Bound.Failure(toolresult.UnknownTool, "", now),
+		expected[1].Bound.Failure(toolresult.NotFound, "", time.Unix(now, 0)),
+		expected[2].Bound.Failure(toolresult.UnknownTool, "", time.Unix(now, 0)),
 	}
 }
 
@@ -97,7 +98,7 @@ func TestOutputRefuses(t *testing.T) {
 			"edited data":      {c.Bound, c.Spec, edited(func(p *toolresult.Package) { p.ModelResult.Data = json.RawMessage(`{"order_ref":"ORDER-9"}`) })},
 			"broken data":      {c.Bound, c.Spec, edited(func(p *toolresult.Package) { p.ModelResult.Data = json.RawMessage(`{},"x":1`) })},
 			"edited audit":     {c.Bound, c.Spec, edited(func(p *toolresult.Package) { p.ProtectedAudit.OperationID = "op-2" })},
-			"other adapter":    {adapter, c.Spec, adapter.Failure(toolresult.NotFound, "", now)},
+			"other adapter":    {adapter, c.Spec, adapter.Failure(toolresult.NotFound, "", time.Unix(now, 0))},
 			"another response": {rebound(func(c *toolresult.Call) { c.ResponseID = "resp-2" }), c.Spec, ok},
 		} {
 			var refused *wire.OutputError

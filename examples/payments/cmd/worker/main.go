@@ -122,7 +122,7 @@ func (s service) accept(ctx context.Context, c toolresult.Call) (*toolresult.Pac
 		return nil, err
 	}
 	// The treasurer agrees to everything here. The approval covers exactly this call.
-	approval := toolresult.NewApproval(b, "approval-"+c.IdempotencyKey, approver, time.Now().Add(time.Minute).Unix())
+	approval := toolresult.NewApproval(b, "approval-"+c.IdempotencyKey, approver, time.Now().Add(time.Minute))
 	return s.Submit(ctx, customer, c, approval)
 }
 
