@@ -10,6 +10,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -109,7 +110,7 @@ func (l *ledger) bind(n int64) (*toolresult.Bound, error) { return l.rt.Bind(own
 
 // approve is the approval that a call needs.
 func approve(b *toolresult.Bound) toolresult.Approval {
-	return toolresult.NewApproval(b, "approval", refunds.ApproverID, time.Unix(toolresult.MaxTime, 0))
+	return toolresult.NewApproval(b, "approval", refunds.ApproverID, time.Unix(contract.MaxTime, 0))
 }
 
 // A bare connection goes past the runtime, and runs the ledger's statements as

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -48,12 +49,12 @@ func (l *ledger) endedRows(n, pk, now int64) (r rows, err error) {
 		ApprovalID: approval.ApprovalID, ApproverID: approval.ApproverID, ApprovalDigest: approval.ApprovalDigest, ApprovalExpiresAt: approval.ExpiresAt, ApprovedAt: now,
 		FirstOperationID: c.OperationID, FirstCallID: c.CallID, FirstResponseID: c.ResponseID, FirstProvider: c.Provider, FirstAPIFamily: c.APIFamily,
 		FirstAdapterRevision: c.AdapterRevision, StatusRef: b.StatusRef(), State: "succeeded", CreatedAt: now, UpdatedAt: now, CompletedAt: ended}
-	payload := toolresult.OutboxPayload(pk, b.RequestSHA256(), c.Name)
-	r.event = dbgen.Outbox{OperationPK: pk, EventID: toolresult.OutboxEventID(payload), PayloadJSON: payload, State: "delivered",
+	payload := contract.OutboxPayload(pk, b.RequestSHA256(), c.Name)
+	r.event = dbgen.Outbox{OperationPK: pk, EventID: contract.OutboxEventID(payload), PayloadJSON: payload, State: "delivered",
 		AttemptCount: 1, CreatedAt: now, UpdatedAt: now, Lane: c.Name + "\n" + owner.TenantID}
 	r.downstream = dbgen.DownstreamReceipt{TenantID: owner.TenantID, SubjectID: owner.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
 		RequestSha256: b.RequestSHA256(), ReceiptID: receipt.ID, DownstreamRequestID: receipt.RequestID, ResultJSON: result, ProducerRevision: t.Producer,
-		ResourceRevision: receipt.ResourceRevision, ObservedAt: toolresult.FormatTime(now), EffectRevision: t.Effect, CommittedAt: now}
+		ResourceRevision: receipt.ResourceRevision, ObservedAt: contract.FormatTime(now), EffectRevision: t.Effect, CommittedAt: now}
 	d := r.downstream
 	r.local = dbgen.LocalReceipt{OperationPK: pk, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID, RequestSha256: d.RequestSha256,
 		ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision, ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt,

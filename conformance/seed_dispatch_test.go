@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
@@ -23,8 +24,8 @@ var idempotencyDispatchTests = map[string]seedTest{
 			now, lease int64
 			text       string
 		}{
-			{toolresult.MaxTime + 1, 0, "UTC datetime"},
-			{toolresult.MaxTime, 1, `now \+ lease_seconds`},
+			{contract.MaxTime + 1, 0, "UTC datetime"},
+			{contract.MaxTime, 1, `now \+ lease_seconds`},
 		} {
 			d.setTime(overflow.now)
 			_, err := d.Dispatch(context.Background(), d.actor, d.call, &toolruntime.DispatchOptions{
@@ -35,7 +36,7 @@ var idempotencyDispatchTests = map[string]seedTest{
 			}
 		}
 		wantEqual(t, "operations", int64(0), d.counts().Operations)
-		d.setTime(toolresult.MaxTime - max(int64(toolruntime.DefaultLease/time.Second), approvalSeconds))
+		d.setTime(contract.MaxTime - max(int64(toolruntime.DefaultLease/time.Second), approvalSeconds))
 		wantCode(t, toolresult.OK, d.dispatch(alive))
 	}),
 
@@ -86,7 +87,7 @@ var idempotencyDispatchTests = map[string]seedTest{
 
 	"test_approval_above_portable_time_boundary_does_not_create_intent": onEvery(func(t *testing.T, d *seedDesk) {
 		approvals := d.approved(d.call)
-		approvals[0].ExpiresAt = toolresult.MaxTime + 1
+		approvals[0].ExpiresAt = contract.MaxTime + 1
 		wantCode(t, toolresult.ApprovalInvalid, d.dispatchCall(d.call, approvals, alive))
 		wantEqual(t, "operations", int64(0), d.counts().Operations)
 		wantEqual(t, "events", int64(0), d.counts().Outbox)

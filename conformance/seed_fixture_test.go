@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -76,7 +77,7 @@ var fixtureBoundaryTests = map[string]seedTest{
 		tree["now"] = true
 		wantMention(t, "now", rejectTree(t, tree))
 		// A portable time that leaves no room for a lease.
-		tree["now"] = toolresult.MaxTime
+		tree["now"] = contract.MaxTime
 		wantMention(t, "now", rejectTree(t, tree))
 	}),
 

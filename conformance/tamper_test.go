@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
@@ -390,5 +390,5 @@ func rowOf[T any](values []any) (row T) {
 func wellNamed(finding string) bool {
 	name, _, _ := strings.Cut(finding, ":")
 	_, ref, named := strings.Cut(name, "[")
-	return !named || toolresult.ValidStatusRef(strings.TrimSuffix(ref, "]"))
+	return !named || contract.ValidStatusRef(strings.TrimSuffix(ref, "]"))
 }

@@ -1,6 +1,10 @@
 package toolresult
 
-import "time"
+import (
+	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+)
 
 // An Approval is evidence that an eligible human accepted exactly one call.
 // Response and tenant are not fields: the digest binds them.
@@ -43,10 +47,10 @@ func approvalOf(b *Bound, approvalID, approverID string, expiresAt int64) Approv
 // Covers reports whether a, by its own fields and at time now, approves exactly
 // b. Whether the approver is eligible is for the host to say.
 func (a Approval) Covers(b *Bound, now time.Time) bool {
-	if CheckIdentifier("", a.ApprovalID) != nil || CheckIdentifier("", a.ApproverID) != nil {
+	if contract.Identifier(a.ApprovalID) != "" || contract.Identifier(a.ApproverID) != "" {
 		return false
 	}
-	return now.Unix() < a.ExpiresAt && a.ExpiresAt <= MaxTime &&
+	return now.Unix() < a.ExpiresAt && a.ExpiresAt <= contract.MaxTime &&
 		a == approvalOf(b, a.ApprovalID, a.ApproverID, a.ExpiresAt)
 }
 

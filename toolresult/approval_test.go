@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -59,7 +60,7 @@ func TestApprovalLimits(t *testing.T) {
 		want          bool
 	}{
 		{"a", "r", now, now - 1, true}, {"a", "r", now, now, false}, {"a", "r", now, now + 1, false},
-		{"a", "r", toolresult.MaxTime, now, true}, {"a", "r", toolresult.MaxTime + 1, now, false},
+		{"a", "r", contract.MaxTime, now, true}, {"a", "r", contract.MaxTime + 1, now, false},
 		{"", "r", now, 0, false}, {"\u001c", "r", now, 0, false}, {"\u200b", "r", now, 0, true}, {strings.Repeat("a", 256), "r", now, 0, false},
 		{"a", "", now, 0, false}, {"a", strings.Repeat("é", 255), now, 0, true}, {"a", strings.Repeat("é", 256), now, 0, false}, {"\xff", "r", now, 0, false},
 	} {

@@ -2,10 +2,9 @@ package toolresult
 
 import (
 	"fmt"
-	"strconv"
 	"unicode/utf8"
 
-	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 )
 
 // A Purpose is what a call identity is used for. One identity serves one
@@ -94,51 +93,12 @@ func checkTexts(p Principal, c Call, t Contract) error {
 func bind(p Principal, c Call, t Contract, tree any, text []byte) *Bound {
 	c.Arguments = text
 	b := &Bound{principal: p, call: c, contract: t, tree: tree, args: string(text)}
-	b.request = RequestSHA256(p.TenantID, p.SubjectID, b.args, t)
-	b.effect = EffectIdentity(p.TenantID, p.SubjectID, c.Name, c.IdempotencyKey, b.request)
-	b.statusRef = StatusRefOf(b.effect)
+	b.request = contract.RequestSHA256(contract.Request{TenantID: p.TenantID, SubjectID: p.SubjectID, Tool: t.Name,
+		Arguments: b.args, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Effect: t.Effect})
+	b.effect = contract.EffectIdentity(p.TenantID, p.SubjectID, c.Name, c.IdempotencyKey, b.request)
+	b.statusRef = contract.StatusRef(b.effect)
 	return b
 }
-
-// RequestSHA256 is the request digest over stored values. arguments must be
-// canonical JSON text.
-func RequestSHA256(tenantID, subjectID, arguments string, t Contract) string {
-	e := newEncoder()
-	e.open()
-	e.raw("arguments", arguments)
-	e.str("effect_revision", t.Effect)
-	e.str("input_schema_revision", t.InputSchema)
-	e.str("output_schema_revision", t.OutputSchema)
-	e.str("subject_id", subjectID)
-	e.str("tenant_id", tenantID)
-	e.str("tool", t.Name)
-	e.close()
-	return e.sum()
-}
-
-// EffectIdentity is the identity under which an effect may happen at most once:
-// the digest of the scope and the request. An empty key stands for null.
-func EffectIdentity(tenantID, subjectID, tool, key, requestSHA256 string) string {
-	e := newEncoder()
-	e.open()
-	e.str("request_sha256", requestSHA256)
-	e.key("scope")
-	e.b = append(e.b, '[')
-	for _, s := range [...]string{tenantID, subjectID, tool} {
-		e.b = append(canonjson.AppendString(e.b, s), ',')
-	}
-	if key == "" {
-		e.b = append(e.b, "null"...)
-	} else {
-		e.b = canonjson.AppendString(e.b, key)
-	}
-	e.b = append(e.b, ']')
-	e.close()
-	return e.sum()
-}
-
-// StatusRefOf is the status_ref of an effect identity.
-func StatusRefOf(effectIdentity string) string { return "status_" + effectIdentity[:32] }
 
 // Principal returns the principal, as presented.
 func (b *Bound) Principal() Principal { return b.principal }
@@ -165,107 +125,75 @@ func (b *Bound) StatusRef() string { return b.statusRef }
 
 // PrincipalRef names the principal without saying who it is.
 func (b *Bound) PrincipalRef() string {
-	e := newEncoder()
-	e.open()
-	e.str("subject_id", b.principal.SubjectID)
-	e.str("tenant_id", b.principal.TenantID)
-	e.close()
-	return "sha256:" + e.sum()
+	e := contract.NewEncoder()
+	e.Open()
+	e.Str("subject_id", b.principal.SubjectID)
+	e.Str("tenant_id", b.principal.TenantID)
+	e.Close()
+	return "sha256:" + e.Sum()
 }
 
 // Fingerprint is the identity of this very call, for one purpose.
 func (b *Bound) Fingerprint(purpose Purpose) string {
 	c := &b.call
-	e := newEncoder()
-	e.open()
-	e.str("adapter_revision", c.AdapterRevision)
-	e.str("api_family", c.APIFamily)
-	e.str("call_id", c.CallID)
-	e.opt("idempotency_key", c.IdempotencyKey)
-	e.str("operation_id", c.OperationID)
-	e.str("provider", c.Provider)
-	e.str("purpose", string(purpose))
-	e.str("request_sha256", b.request)
-	e.str("response_id", c.ResponseID)
-	e.close()
-	return e.sum()
+	e := contract.NewEncoder()
+	e.Open()
+	e.Str("adapter_revision", c.AdapterRevision)
+	e.Str("api_family", c.APIFamily)
+	e.Str("call_id", c.CallID)
+	e.Opt("idempotency_key", c.IdempotencyKey)
+	e.Str("operation_id", c.OperationID)
+	e.Str("provider", c.Provider)
+	e.Str("purpose", string(purpose))
+	e.Str("request_sha256", b.request)
+	e.Str("response_id", c.ResponseID)
+	e.Close()
+	return e.Sum()
 }
 
 // ApprovalDigest covers everything that an approver accepts with this call.
 func (b *Bound) ApprovalDigest(approverID string) string {
-	return ApprovalDigest(b.call.ExecutionContext, b.request, b.contract.Revisions, approverID)
-}
-
-// ApprovalDigest is the approval digest over stored values.
-func ApprovalDigest(c ExecutionContext, requestSHA256 string, r Revisions, approverID string) string {
-	e := newEncoder()
-	e.open()
-	e.str("adapter_revision", c.AdapterRevision)
-	e.str("api_family", c.APIFamily)
-	e.str("approval_revision", r.Policy)
-	e.str("approver_id", approverID)
-	e.str("call_id", c.CallID)
-	e.str("effect_revision", r.Effect)
-	e.opt("idempotency_key", c.IdempotencyKey)
-	e.str("input_schema_revision", r.InputSchema)
-	e.str("operation_id", c.OperationID)
-	e.str("output_schema_revision", r.OutputSchema)
-	e.str("provider", c.Provider)
-	e.str("request_sha256", requestSHA256)
-	e.str("response_id", c.ResponseID)
-	e.close()
-	return e.sum()
+	c, r := &b.call, &b.contract
+	return contract.ApprovalDigest(contract.Approval{Provider: c.Provider, APIFamily: c.APIFamily, ResponseID: c.ResponseID,
+		CallID: c.CallID, OperationID: c.OperationID, IdempotencyKey: c.IdempotencyKey, AdapterRevision: c.AdapterRevision,
+		RequestSHA256: b.request, InputSchema: r.InputSchema, OutputSchema: r.OutputSchema, Effect: r.Effect, Policy: r.Policy,
+		ApproverID: approverID})
 }
 
 // CallBindingSHA256 binds a result and its downstream evidence to this call, so
 // that a package cannot be moved to another call, key or receipt.
 func (b *Bound) CallBindingSHA256(resultSHA256 string, d Downstream) string {
 	c, t := &b.call, &b.contract
-	e := newEncoder()
-	e.open()
-	e.str("adapter_revision", c.AdapterRevision)
-	e.str("api_family", c.APIFamily)
-	e.str("call_id", c.CallID)
-	e.object("downstream")
-	e.ptr("receipt_id", d.ReceiptID)
-	e.ptr("request_id", d.RequestID)
-	e.ptr("status_ref", d.StatusRef)
-	e.close()
-	e.opt("idempotency_key", c.IdempotencyKey)
-	e.str("operation_id", c.OperationID)
-	e.str("provider", c.Provider)
-	e.str("request_sha256", b.request)
-	e.str("response_id", c.ResponseID)
-	e.str("result_sha256", resultSHA256)
-	e.str("subject_id", b.principal.SubjectID)
-	e.str("tenant_id", b.principal.TenantID)
-	e.object("tool_contract")
-	e.str("effect_revision", t.Effect)
-	e.str("handler_revision", t.Handler)
-	e.str("input_schema_revision", t.InputSchema)
-	e.str("name", t.Name)
-	e.str("output_schema_revision", t.OutputSchema)
-	e.str("policy_revision", t.Policy)
-	e.str("producer_revision", t.Producer)
-	e.close()
-	e.close()
-	return e.sum()
+	e := contract.NewEncoder()
+	e.Open()
+	e.Str("adapter_revision", c.AdapterRevision)
+	e.Str("api_family", c.APIFamily)
+	e.Str("call_id", c.CallID)
+	e.Object("downstream")
+	e.Ptr("receipt_id", d.ReceiptID)
+	e.Ptr("request_id", d.RequestID)
+	e.Ptr("status_ref", d.StatusRef)
+	e.Close()
+	e.Opt("idempotency_key", c.IdempotencyKey)
+	e.Str("operation_id", c.OperationID)
+	e.Str("provider", c.Provider)
+	e.Str("request_sha256", b.request)
+	e.Str("response_id", c.ResponseID)
+	e.Str("result_sha256", resultSHA256)
+	e.Str("subject_id", b.principal.SubjectID)
+	e.Str("tenant_id", b.principal.TenantID)
+	e.Object("tool_contract")
+	e.Str("effect_revision", t.Effect)
+	e.Str("handler_revision", t.Handler)
+	e.Str("input_schema_revision", t.InputSchema)
+	e.Str("name", t.Name)
+	e.Str("output_schema_revision", t.OutputSchema)
+	e.Str("policy_revision", t.Policy)
+	e.Str("producer_revision", t.Producer)
+	e.Close()
+	e.Close()
+	return e.Sum()
 }
-
-// OutboxPayload is the canonical payload of an operation's outbox event.
-func OutboxPayload(operationPK int64, requestSHA256, tool string) string {
-	e := newEncoder()
-	e.open()
-	e.raw("operation_pk", strconv.FormatInt(operationPK, 10))
-	e.str("request_sha256", requestSHA256)
-	e.str("schema_version", "tool-outbox-event-v1")
-	e.str("tool", tool)
-	e.close()
-	return e.text()
-}
-
-// OutboxEventID is the id of the event that carries payload.
-func OutboxEventID(payload string) string { return "outbox_" + canonjson.Sum([]byte(payload))[:32] }
 
 // String names the operation; never its arguments, key or principal.
 func (b *Bound) String() string { return fmt.Sprintf("%s %s", b.call.Name, b.StatusRef()) }

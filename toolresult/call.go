@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 )
 
 // A Proposal is what the model may say, and nothing else comes from the model.
@@ -50,48 +51,32 @@ func (c Call) Check() error {
 		{"provider", c.Provider}, {"api_family", c.APIFamily},
 		{"response_id", c.ResponseID}, {"adapter_revision", c.AdapterRevision},
 	} {
-		if err := CheckIdentifier(f.name, f.value); err != nil {
+		if err := checkIdentifier(f.name, f.value); err != nil {
 			return err
 		}
 	}
 	if c.IdempotencyKey == "" {
 		return nil
 	}
-	return CheckIdentifier("idempotency_key", c.IdempotencyKey)
+	return checkIdentifier("idempotency_key", c.IdempotencyKey)
 }
 
 // StatusQuery is the call identity under which the status of c's operation is
 // asked for: derived ids, every other field c's own.
 func (c Call) StatusQuery(statusRef string) Call {
-	e := newEncoder()
-	e.open()
-	e.str("api_family", c.APIFamily)
-	e.str("call_id", c.CallID)
-	e.str("provider", c.Provider)
-	e.str("response_id", c.ResponseID)
-	e.str("status_ref", statusRef)
-	e.close()
-	id := e.sum()[:24]
+	e := contract.NewEncoder()
+	e.Open()
+	e.Str("api_family", c.APIFamily)
+	e.Str("call_id", c.CallID)
+	e.Str("provider", c.Provider)
+	e.Str("response_id", c.ResponseID)
+	e.Str("status_ref", statusRef)
+	e.Close()
+	id := e.Sum()[:24]
 	c.CallID = "status-call-" + id
 	c.ResponseID = "status-response-" + id
 	c.Arguments = bytes.Clone(c.Arguments)
 	return c
-}
-
-// ValidStatusRef reports whether s has the form of a status_ref: "status_" and
-// 32 lower-case hexadecimal digits.
-func ValidStatusRef(s string) bool { return len(s) == 39 && s[:7] == "status_" && isHex(s[7:]) }
-
-// ValidDigest reports whether s is 64 lower-case hexadecimal digits.
-func ValidDigest(s string) bool { return len(s) == 64 && isHex(s) }
-
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }
 
 // A Profile is a provider API for which this host has an adapter, and the one
@@ -122,16 +107,6 @@ func (c ExecutionContext) Profile() Profile {
 func (p Profile) Context(responseID, callID string) ExecutionContext {
 	return ExecutionContext{Provider: p.Provider, APIFamily: p.APIFamily, AdapterRevision: p.AdapterRevision,
 		ResponseID: responseID, CallID: callID}
-}
-
-// CheckProfile checks that c's provider profile is one of those registered.
-func CheckProfile(c ExecutionContext, registered []Profile) error {
-	for _, p := range registered {
-		if p == c.Profile() {
-			return nil
-		}
-	}
-	return &InputError{"provider profile", "is not registered, or its adapter_revision is not the registered one"}
 }
 
 // canonicalArguments reads the arguments strictly and returns their tree and

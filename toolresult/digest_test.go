@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -94,7 +95,7 @@ func TestDigestsEqualTheGenericOnes(t *testing.T) {
 					"effect_revision": rev.Effect, "handler_revision": rev.Handler, "producer_revision": rev.Producer, "policy_revision": rev.Policy}}))},
 			"principal":       {b.PrincipalRef(), "sha256:" + digest(t, map[string]any{"tenant_id": p.TenantID, "subject_id": p.SubjectID})},
 			"effect identity": {b.EffectIdentity(), digest(t, map[string]any{"scope": []any{p.TenantID, p.SubjectID, c.Name, key}, "request_sha256": request})},
-			"outbox payload":  {toolresult.OutboxPayload(7, request, c.Name), canonical(t, payload)},
+			"outbox payload":  {contract.OutboxPayload(7, request, c.Name), canonical(t, payload)},
 			"status query":    {c.StatusQuery(b.StatusRef()).CallID, "status-call-" + query},
 		} {
 			if pair[0] != pair[1] {

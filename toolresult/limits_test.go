@@ -59,20 +59,12 @@ func TestErrorsNameNoValue(t *testing.T) {
 	const secret = "s3cret"
 	long := strings.Repeat(secret, 100)
 	for _, err := range []error{
-		toolresult.CheckIdentifier("call_id", long), toolresult.CheckWorkerID(long),
+		toolresult.Call{ExecutionContext: toolresult.ExecutionContext{CallID: long}}.Check(),
 		toolresult.Principal{TenantID: "t", SubjectID: "s", Roles: []string{secret, secret}}.Check(),
-		toolresult.CheckProfile(toolresult.ExecutionContext{Provider: secret}, toolresult.DefaultProfiles()),
 	} {
 		if err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("got %v", err)
 		}
-	}
-}
-
-func TestWorkerID(t *testing.T) {
-	wantField(t, toolresult.CheckWorkerID(strings.Repeat("é", 128)), "")
-	for _, id := range []string{strings.Repeat("é", 129), "", "\u001c", "\xff"} {
-		wantField(t, toolresult.CheckWorkerID(id), "worker_id")
 	}
 }
 
@@ -90,25 +82,6 @@ func TestRoles(t *testing.T) {
 		{[]string{"a", "\u001c"}, "principal.roles[1]"},
 	} {
 		wantField(t, toolresult.Principal{TenantID: "t", SubjectID: "s", Roles: tt.roles}.Check(), tt.field)
-	}
-}
-
-func TestTimes(t *testing.T) {
-	const maximum = toolresult.MaxTime
-	wantField(t, toolresult.CheckTime("at", maximum), "")
-	wantField(t, toolresult.CheckTime("at", maximum+1), "at")
-	if got := toolresult.FormatTime(maximum); got != "9999-12-31T23:59:59Z" {
-		t.Errorf("the last instant is %s", got)
-	}
-}
-
-func TestProfiles(t *testing.T) {
-	for _, p := range toolresult.DefaultProfiles() {
-		c := toolresult.ExecutionContext{Provider: p.Provider, APIFamily: p.APIFamily, AdapterRevision: p.AdapterRevision}
-		wantField(t, toolresult.CheckProfile(c, toolresult.DefaultProfiles()), "")
-		wantField(t, toolresult.CheckProfile(c, nil), "provider profile")
-		c.AdapterRevision += "x"
-		wantField(t, toolresult.CheckProfile(c, toolresult.DefaultProfiles()), "provider profile")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -141,13 +142,13 @@ func cannotBeRecomputed(s subject, m mutant) bool {
 	case "model_result.provenance.resource_revision":
 		return m.value == nil || solid
 	case "model_result.provenance.observed_at":
-		return isText && toolresult.ValidObservedAt(text)
+		return isText && contract.ValidObservedAt(text)
 	case "protected_audit.downstream.request_id":
 		return s.pkg.Code() == toolresult.OK && solid
 	case "protected_audit.downstream.receipt_id":
 		return s.pkg.Code() == toolresult.OK && s.spec.Risk() == toolresult.Write && solid
 	case "protected_audit.downstream.status_ref":
-		return s.pkg.Code() == toolresult.StatusConflict && isText && toolresult.ValidStatusRef(text)
+		return s.pkg.Code() == toolresult.StatusConflict && isText && contract.ValidStatusRef(text)
 	case "model_result.data.status":
 		return text == "paid" || text == "pending" || text == "refunded"
 	}

@@ -10,6 +10,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 )
 
 // The constants of the wire.
@@ -204,7 +205,7 @@ func (b *Bound) failure(code Code, statusRef string, d Delivery, at time.Time) *
 		Error:         entry.Info(),
 		Execution:     Execution{Outcome: entry.Outcome, Delivery: d},
 		Provenance: Provenance{SourceLabel: controlSource, ProducerRevision: controlProducer,
-			ObservedAt: FormatTime(at.Unix()), Trust: trustControl},
+			ObservedAt: contract.FormatTime(at.Unix()), Trust: trustControl},
 	}, Downstream{StatusRef: optional(statusRef)})
 }
 
@@ -229,58 +230,58 @@ func (b *Bound) seal(m ModelResult, d Downstream) *Package {
 // SHA256 is the digest of the whole model result. Data must be canonical, as it
 // is in every package that this library made.
 func (m *ModelResult) SHA256() string {
-	e := newEncoder()
+	e := contract.NewEncoder()
 	m.encode(e)
-	return e.sum()
+	return e.Sum()
 }
 
 // Text is the canonical JSON of the model result: the only thing that a
 // provider ever gets.
 func (m *ModelResult) Text() string {
-	e := newEncoder()
+	e := contract.NewEncoder()
 	m.encode(e)
-	return e.text()
+	return e.Text()
 }
 
-func (m *ModelResult) encode(e *encoder) {
-	e.open()
+func (m *ModelResult) encode(e *contract.Encoder) {
+	e.Open()
 	if m.Data == nil {
-		e.raw("data", "null")
+		e.Raw("data", "null")
 	} else {
-		e.key("data")
-		e.b = append(e.b, m.Data...)
+		e.Key("data")
+		e.Append(m.Data)
 	}
 	if x := m.Error; x == nil {
-		e.raw("error", "null")
+		e.Raw("error", "null")
 	} else {
-		e.object("error")
-		e.str("category", string(x.Category))
-		e.str("code", string(x.Code))
-		e.str("recovery", string(x.Recovery))
+		e.Object("error")
+		e.Str("category", string(x.Category))
+		e.Str("code", string(x.Code))
+		e.Str("recovery", string(x.Recovery))
 		if x.RetryAfterMS == nil {
-			e.raw("retry_after_ms", "null")
+			e.Raw("retry_after_ms", "null")
 		} else {
-			e.raw("retry_after_ms", fmt.Sprint(*x.RetryAfterMS))
+			e.Raw("retry_after_ms", fmt.Sprint(*x.RetryAfterMS))
 		}
-		e.str("safe_message", x.SafeMessage)
-		e.close()
+		e.Str("safe_message", x.SafeMessage)
+		e.Close()
 	}
-	e.object("execution")
-	e.boolean("complete", m.Execution.Complete)
-	e.str("delivery", string(m.Execution.Delivery))
-	e.str("outcome", string(m.Execution.Outcome))
-	e.boolean("truncated", m.Execution.Truncated)
-	e.close()
-	e.object("provenance")
-	e.str("observed_at", m.Provenance.ObservedAt)
-	e.str("producer_revision", m.Provenance.ProducerRevision)
-	e.ptr("resource_revision", m.Provenance.ResourceRevision)
-	e.str("source_label", m.Provenance.SourceLabel)
-	e.str("trust", m.Provenance.Trust)
-	e.close()
-	e.str("schema_version", m.SchemaVersion)
-	e.str("status", string(m.Status))
-	e.close()
+	e.Object("execution")
+	e.Boolean("complete", m.Execution.Complete)
+	e.Str("delivery", string(m.Execution.Delivery))
+	e.Str("outcome", string(m.Execution.Outcome))
+	e.Boolean("truncated", m.Execution.Truncated)
+	e.Close()
+	e.Object("provenance")
+	e.Str("observed_at", m.Provenance.ObservedAt)
+	e.Str("producer_revision", m.Provenance.ProducerRevision)
+	e.Ptr("resource_revision", m.Provenance.ResourceRevision)
+	e.Str("source_label", m.Provenance.SourceLabel)
+	e.Str("trust", m.Provenance.Trust)
+	e.Close()
+	e.Str("schema_version", m.SchemaVersion)
+	e.Str("status", string(m.Status))
+	e.Close()
 }
 
 // Clone returns a copy that shares no memory with p.
@@ -298,23 +299,6 @@ func (p *Package) Clone() *Package {
 	q.ProtectedAudit.Downstream = Downstream{clonePtr(d.RequestID), clonePtr(d.ReceiptID), clonePtr(d.StatusRef)}
 	q.ProtectedAudit.Redactions = slices.Clone(p.ProtectedAudit.Redactions)
 	return &q
-}
-
-// FormatTime writes a portable Unix time as observed_at does.
-func FormatTime(unix int64) string {
-	return time.Unix(unix, 0).UTC().Format(observedLayout)
-}
-
-const observedLayout = "2006-01-02T15:04:05Z"
-
-// ValidObservedAt reports whether s is a real UTC instant of the years 0001 to
-// 9999 in the one form that the contract allows.
-func ValidObservedAt(s string) bool {
-	if len(s) != len(observedLayout) || s[10] != 'T' || s[19] != 'Z' || s[:4] == "0000" {
-		return false
-	}
-	_, err := time.Parse(observedLayout, s)
-	return err == nil
 }
 
 func optional(s string) *string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -162,7 +163,7 @@ func TestValidateBrokenPackage(t *testing.T) {
 		"no error code":   func(p *toolresult.Package) { *p = *b.Failure("NO_SUCH_CODE", "", time.Unix(now, 0)) },
 		"OK as an error":  func(p *toolresult.Package) { *p = *b.Failure(toolresult.OK, "", time.Unix(now, 0)) },
 		"year 10000": func(p *toolresult.Package) {
-			*p = *b.Failure(toolresult.NotFound, "", time.Unix(toolresult.MaxTime+1, 0))
+			*p = *b.Failure(toolresult.NotFound, "", time.Unix(contract.MaxTime+1, 0))
 		},
 	} {
 		p := b.Success(spec.Source(), orderEvidence(), toolresult.Fresh)

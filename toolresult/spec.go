@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 )
 
@@ -81,7 +82,7 @@ func NewSpec(c SpecConfig) (*Spec, error) {
 		{"effect_revision", c.Contract.Effect}, {"handler_revision", c.Contract.Handler},
 		{"producer_revision", c.Contract.Producer}, {"policy_revision", c.Contract.Policy},
 	} {
-		if err := CheckIdentifier(f.name, f.value); err != nil {
+		if err := checkIdentifier(f.name, f.value); err != nil {
 			return nil, err
 		}
 	}
@@ -174,7 +175,7 @@ func (s *Spec) CheckOutput(b *Bound, e Evidence) []Problem {
 	if r := e.ResourceRevision; r != "" && (schema.IsBlank(r) || !canonjson.ValidText(r)) {
 		ps.add("resource_revision", "must be null or text that is not blank")
 	}
-	if !ValidObservedAt(e.ObservedAt) {
+	if !contract.ValidObservedAt(e.ObservedAt) {
 		ps.add("observed_at", "must be a real UTC instant in whole seconds")
 	}
 	return ps

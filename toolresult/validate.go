@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 )
 
@@ -184,7 +185,7 @@ func (c *checker) provenance(m map[string]any) {
 	const path = "model_result.provenance"
 	c.text(path, m, "resource_revision", true)
 	if v, ok := m["observed_at"]; ok {
-		if s, ok := v.(string); !ok || !ValidObservedAt(s) {
+		if s, ok := v.(string); !ok || !contract.ValidObservedAt(s) {
 			c.ps.add(path+".observed_at", "must be a real UTC instant in whole seconds")
 		}
 	}
@@ -340,7 +341,7 @@ func (c *checker) failedRef(m, model map[string]any) {
 	ref, _ := v.(string)
 	switch info["code"] {
 	case string(StatusConflict):
-		if !ValidStatusRef(ref) {
+		if !contract.ValidStatusRef(ref) {
 			c.ps.add(path, "must be a status_ref")
 		}
 	case string(Accepted), string(OutcomeUnknown):

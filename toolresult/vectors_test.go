@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -47,17 +48,17 @@ func TestVectorsDigests(t *testing.T) {
 		c := toolresult.NewCall(toolresult.Proposal{Name: v.Call.Name, Arguments: json.RawMessage(v.Call.ArgumentsJSON)}, v.Call.ExecutionContext)
 		keyless := c
 		keyless.IdempotencyKey = ""
-		contract := toolresult.Contract{Name: c.Name, Revisions: v.Tool}
-		bound := func(c toolresult.Call, contract toolresult.Contract) *toolresult.Bound {
-			b, err := toolresult.Bind(v.Principal, c, contract)
+		known := toolresult.Contract{Name: c.Name, Revisions: v.Tool}
+		bound := func(c toolresult.Call, known toolresult.Contract) *toolresult.Bound {
+			b, err := toolresult.Bind(v.Principal, c, known)
 			if err != nil {
 				t.Fatalf("%s: %v", v.ID, err)
 			}
 			return b
 		}
-		b, without := bound(c, contract), bound(keyless, contract)
+		b, without := bound(c, known), bound(keyless, known)
 		query := c.StatusQuery(b.StatusRef())
-		payload := toolresult.OutboxPayload(v.OperationPK, b.RequestSHA256(), c.Name)
+		payload := contract.OutboxPayload(v.OperationPK, b.RequestSHA256(), c.Name)
 		got := map[string]string{
 			"approval_digest":                   b.ApprovalDigest(v.ApproverID),
 			"call_binding_sha256":               b.CallBindingSHA256(v.ResultSHA256, v.Downstream),
@@ -66,7 +67,7 @@ func TestVectorsDigests(t *testing.T) {
 			"call_fingerprint_query_status":     b.Fingerprint(toolresult.PurposeQueryStatus),
 			"call_fingerprint_without_key":      without.Fingerprint(toolresult.PurposeDispatch),
 			"effect_identity":                   b.EffectIdentity(),
-			"outbox_event_id":                   toolresult.OutboxEventID(payload),
+			"outbox_event_id":                   contract.OutboxEventID(payload),
 			"outbox_payload_json":               payload,
 			"principal_ref":                     b.PrincipalRef(),
 			"request_sha256":                    b.RequestSHA256(),

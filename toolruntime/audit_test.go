@@ -45,7 +45,7 @@ func copyOf(table string, keys ...string) string {
 
 func refundRef(t *testing.T, i int) string {
 	t.Helper()
-	b, err := bindRefund(newRefunds(t, toolruntime.NewStore(nil)), i)
+	b, err := bindRefund(newRefunds(t, toolruntime.TestingOnlyNewStore(nil)), i)
 	if err != nil {
 		t.Fatal(err)
 	}

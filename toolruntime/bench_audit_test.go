@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -132,8 +133,8 @@ func insertRefund(ctx context.Context, rt *toolruntime.Runtime, q dbgen.Querier,
 		FirstAPIFamily: c.APIFamily, FirstAdapterRevision: c.AdapterRevision, StatusRef: b.StatusRef(), State: "succeeded",
 		CreatedAt: now, UpdatedAt: now + 1, CompletedAt: sql.NullInt64{Int64: now + 1, Valid: true}, OperationPK: int64(i + 1)}
 	o.RowDigest = rowdigest.Operation(o)
-	payload := toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
-	event := dbgen.Outbox{OperationPK: o.OperationPK, EventID: toolresult.OutboxEventID(payload), PayloadJSON: payload, State: "delivered",
+	payload := contract.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
+	event := dbgen.Outbox{OperationPK: o.OperationPK, EventID: contract.OutboxEventID(payload), PayloadJSON: payload, State: "delivered",
 		AttemptCount: 1, CreatedAt: now, UpdatedAt: now + 1, Lane: o.ToolName + "\n" + o.TenantID}
 	event.RowDigest = rowdigest.Event(event)
 	attempt := dbgen.Attempt{OperationPK: o.OperationPK, Attempt: 1, WorkerID: "worker", StartedAt: now, EndedAt: now + 1, Outcome: "succeeded"}

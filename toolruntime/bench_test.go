@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -111,7 +112,7 @@ func submitted(b *testing.B, rt *toolruntime.Runtime, key string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pkg, err := rt.Submit(context.Background(), payer, c, toolresult.NewApproval(bound, "a", "reviewer", time.Unix(toolresult.MaxTime, 0)))
+	pkg, err := rt.Submit(context.Background(), payer, c, toolresult.NewApproval(bound, "a", "reviewer", time.Unix(contract.MaxTime, 0)))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -24,8 +25,8 @@ var ErrBegun = errors.New("an attempt of the operation has begun, or it has ende
 // actor is an identifier, and reason at most 1,000 code points. Of a call the
 // status_ref is in the package of Submit, and in what [Runtime.Bind] returns.
 func (rt *Runtime) Cancel(ctx context.Context, statusRef, actor, reason string) error {
-	if !toolresult.ValidStatusRef(statusRef) {
-		return &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+	if err := limits.StatusRef(statusRef); err != nil {
+		return err
 	}
 	if err := rt.store.checkActor(actor, reason); err != nil {
 		return err
@@ -38,7 +39,7 @@ func (rt *Runtime) Cancel(ctx context.Context, statusRef, actor, reason string) 
 		return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
 	}
 	s := settlement{record: rec, decision: cancelled, actor: actor, reason: reason, now: rt.now()}
-	if err := toolresult.CheckTime("now", s.now); err != nil {
+	if err := limits.Time("now", s.now); err != nil {
 		return err
 	}
 	err = rt.store.resolve(ctx, s)

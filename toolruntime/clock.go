@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 )
 
 // now is the time by the clock of the ledger, or by the one that the host gave.
@@ -56,7 +56,7 @@ type term struct {
 func (s *Store) anew(t term) term {
 	if t.own {
 		now := s.engine.Now().Unix()
-		t.now, t.until = now, min(t.until+now-t.now, toolresult.MaxTime)
+		t.now, t.until = now, min(t.until+now-t.now, contract.MaxTime)
 	}
 	return t
 }

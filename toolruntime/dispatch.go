@@ -83,7 +83,7 @@ func (rt *Runtime) dispatch(ctx context.Context, r request, o DispatchOptions) (
 		return r.fail(toolresult.IdempotencyKeyRequired), nil
 	}
 	if !r.reserve {
-		if err := toolresult.CheckWorkerID(o.WorkerID); err != nil {
+		if err := limits.WorkerID(o.WorkerID); err != nil {
 			return nil, err
 		}
 		if err := limits.LeaseFrom(r.now, o.Lease); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
@@ -156,7 +157,7 @@ func TestFailuresRepeat(t *testing.T) {
 				s.pass(50)
 				pkg := s.answer("pay", "k")
 				digests = append(digests, pkg.ProtectedAudit.Binding.ResultSHA256)
-				if pkg.Delivery() != toolresult.LocalReplay || pkg.ModelResult.Provenance.ObservedAt != toolresult.FormatTime(ended) || pkg.Ended.At != utc(ended) {
+				if pkg.Delivery() != toolresult.LocalReplay || pkg.ModelResult.Provenance.ObservedAt != contract.FormatTime(ended) || pkg.Ended.At != utc(ended) {
 					t.Errorf("%+v", pkg)
 				}
 			}

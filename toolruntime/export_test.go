@@ -10,8 +10,11 @@ import (
 
 // TestingOnlyWrapEngine puts something between a store and its database.
 func TestingOnlyWrapEngine(s *Store, wrap func(engine.Engine) engine.Engine) {
-	*s = *NewStore(wrap(s.engine))
+	*s = *newStore(wrap(s.engine))
 }
+
+// TestingOnlyNewStore is a store on an engine.
+func TestingOnlyNewStore(e engine.Engine) *Store { return newStore(e) }
 
 // TestingOnlyStore is the runtime's ledger.
 func (rt *Runtime) TestingOnlyStore() *Store { return rt.store }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -53,8 +54,8 @@ type Moment struct {
 // stands. Of one that was pruned, when it was accepted, what people have decided,
 // how and when it ended, and when it was pruned is all that is left.
 func (rt *Runtime) History(ctx context.Context, statusRef string) (*History, error) {
-	if !toolresult.ValidStatusRef(statusRef) {
-		return nil, &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+	if err := limits.StatusRef(statusRef); err != nil {
+		return nil, err
 	}
 	h, err := rt.store.history(ctx, statusRef)
 	if err == nil && h == nil {

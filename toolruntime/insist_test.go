@@ -274,7 +274,7 @@ func sorted(attempts string) string {
 func (f *fixture) another(e engine.Engine) *toolruntime.Runtime {
 	f.t.Helper()
 	allow := func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil }
-	rt, err := toolruntime.New(toolruntime.NewStore(e), &toolruntime.Options{Authorizer: allow, Approvers: allow,
+	rt, err := toolruntime.New(toolruntime.TestingOnlyNewStore(e), &toolruntime.Options{Authorizer: allow, Approvers: allow,
 		Now: func() time.Time { return time.Unix(f.time(), 0) }},
 		toolruntime.Tool[payArgs, payment]{Name: "pay", Effect: toolruntime.Once, Equal: map[string]string{"amount": "amount"},
 			Resource: func(payArgs) string { return "account" },

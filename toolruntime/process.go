@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/failpoint"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
@@ -37,10 +38,10 @@ type ProcessOptions struct {
 // claim takes the exclusive right to an operation for a worker, if it is pending or
 // its lease has run out.
 func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, lease time.Duration) (claim, error) {
-	if !toolresult.ValidStatusRef(statusRef) {
-		return claim{}, &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+	if err := limits.StatusRef(statusRef); err != nil {
+		return claim{}, err
 	}
-	if err := toolresult.CheckWorkerID(workerID); err != nil {
+	if err := limits.WorkerID(workerID); err != nil {
 		return claim{}, err
 	}
 	if err := rt.store.holds("worker_id", workerID); err != nil {
@@ -357,7 +358,7 @@ func (rt *Runtime) evidence(t *tool, o observed, statusRef string) toolresult.Ev
 	}
 	return toolresult.Evidence{ReceiptID: o.receiptID, RequestID: o.requestID, StatusRef: statusRef, Data: o.result,
 		ProducerRevision: t.spec.Contract().Producer, ResourceRevision: o.resourceRevision,
-		ObservedAt: toolresult.FormatTime(at)}
+		ObservedAt: contract.FormatTime(at)}
 }
 
 // ask asks the downstream about an effect, without causing it, and so need not

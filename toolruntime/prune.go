@@ -100,7 +100,7 @@ func (rt *Runtime) pruneProgress(ctx context.Context, tell func(done, total int6
 
 // check completes the options and p.
 func (p *pruning) check(o *PruneOptions) error {
-	if err := toolresult.CheckTime("now", p.now); err != nil {
+	if err := limits.Time("now", p.now); err != nil {
 		return err
 	}
 	o.BatchSize = or(o.BatchSize, 100)

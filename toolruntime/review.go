@@ -61,7 +61,7 @@ func (rt *Runtime) Resolve(ctx context.Context, v Resolution) error {
 		return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
 	}
 	s := settlement{record: rec, decision: v.Decision, actor: v.Actor, reason: v.Reason, now: rt.now()}
-	if err := toolresult.CheckTime("now", s.now); err != nil {
+	if err := limits.Time("now", s.now); err != nil {
 		return err
 	}
 	if v.Decision == ConfirmedDone {
@@ -89,8 +89,8 @@ func (v Resolution) check(s *Store) error {
 	default:
 		return &toolresult.InputError{Field: "decision", Rule: "must be confirmed_done, confirmed_not_done, try_again or abandoned"}
 	}
-	if !toolresult.ValidStatusRef(v.StatusRef) {
-		return &toolresult.InputError{Field: "status_ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
+	if err := limits.StatusRef(v.StatusRef); err != nil {
+		return err
 	}
 	if (v.Receipt != nil) != (v.Decision == ConfirmedDone) {
 		return &toolresult.InputError{Field: "receipt", Rule: "goes with confirmed_done, and with nothing else"}
@@ -99,10 +99,10 @@ func (v Resolution) check(s *Store) error {
 }
 
 func (s *Store) checkActor(actor, reason string) error {
-	if err := toolresult.CheckIdentifier("actor", actor); err != nil {
+	if err := limits.Identifier("actor", actor); err != nil {
 		return err
 	}
-	if err := toolresult.CheckText("reason", reason, maxReason); err != nil {
+	if err := limits.Text("reason", reason, maxReason); err != nil {
 		return err
 	}
 	return s.holds("actor", actor, "reason", reason)
@@ -190,7 +190,7 @@ func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string,
 				return refs, err
 			}
 			now := rt.now()
-			if err := toolresult.CheckTime("now", now); err != nil {
+			if err := limits.Time("now", now); err != nil {
 				return refs, err
 			}
 			err = rt.store.resolve(ctx, settlement{record: rec, decision: TryAgain, actor: o.Actor, reason: o.Reason,
@@ -213,7 +213,7 @@ func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string,
 
 // Pause takes a tool away from all workers of the ledger; what runs goes on.
 func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error {
-	if err := toolresult.CheckIdentifier("tool", tool); err != nil {
+	if err := limits.Identifier("tool", tool); err != nil {
 		return err
 	}
 	if err := rt.store.checkActor(actor, reason); err != nil {
@@ -223,7 +223,7 @@ func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error 
 		return err
 	}
 	now := rt.now()
-	if err := toolresult.CheckTime("now", now); err != nil {
+	if err := limits.Time("now", now); err != nil {
 		return err
 	}
 	return rt.store.pause(ctx, tool, actor, reason, now)
@@ -231,7 +231,7 @@ func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error 
 
 // Resume gives a paused tool back to the workers.
 func (rt *Runtime) Resume(ctx context.Context, tool string) error {
-	if err := toolresult.CheckIdentifier("tool", tool); err != nil {
+	if err := limits.Identifier("tool", tool); err != nil {
 		return err
 	}
 	if err := rt.store.holds("tool", tool); err != nil {

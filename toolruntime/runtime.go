@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -171,7 +172,7 @@ type request struct {
 // accept checks what the trusted host says, and binds the call.
 func (rt *Runtime) accept(p toolresult.Principal, c toolresult.Call) (request, error) {
 	now := rt.now()
-	if err := toolresult.CheckTime("now", now); err != nil {
+	if err := limits.Time("now", now); err != nil {
 		return request{}, err
 	}
 	if err := p.Check(); err != nil {
@@ -180,7 +181,7 @@ func (rt *Runtime) accept(p toolresult.Principal, c toolresult.Call) (request, e
 	if err := c.Check(); err != nil {
 		return request{}, err
 	}
-	if err := toolresult.CheckProfile(c.ExecutionContext, rt.profiles); err != nil {
+	if err := limits.Profile(c.Profile(), rt.profiles); err != nil {
 		return request{}, err
 	}
 	b, err := rt.Bind(p, c)

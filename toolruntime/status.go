@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -28,7 +29,7 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if err != nil || answer != nil {
 		return answer, err
 	}
-	if !toolresult.ValidStatusRef(statusRef) {
+	if !contract.ValidStatusRef(statusRef) {
 		return r.fail(toolresult.NotFound), nil
 	}
 	rec, err := rt.store.byRef(ctx, statusRef, func(rec *record) bool {

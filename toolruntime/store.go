@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
+	"github.com/toolruntime/toolruntime-go/internal/bridge"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -25,9 +26,16 @@ type Store struct {
 	recorders *recorders
 }
 
-// NewStore is for the packages of this module that open a database: an
-// [engine.Engine] cannot be made outside of it.
-func NewStore(e engine.Engine) *Store {
+// What the packages of this module that open a database may do with a store, and
+// nobody else.
+func init() {
+	bridge.NewStore = func(e engine.Engine) any { return newStore(e) }
+	bridge.Copy = func(ctx context.Context, from, to any, progress func(done, total int64)) (any, error) {
+		return from.(*Store).copyTo(ctx, to.(*Store), progress)
+	}
+}
+
+func newStore(e engine.Engine) *Store {
 	s := &Store{engine: e, recorders: newRecorders()}
 	s.shortcut, _ = e.(engine.Shortcut)
 	return s

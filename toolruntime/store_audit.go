@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -344,7 +345,7 @@ func (p *part) add(code, ref, rule string) {
 		return
 	}
 	text := code
-	if toolresult.ValidStatusRef(ref) {
+	if contract.ValidStatusRef(ref) {
 		text += "[" + ref + "]"
 	}
 	if rule != "" {

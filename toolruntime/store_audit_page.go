@@ -3,6 +3,7 @@ package toolruntime
 import (
 	"context"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -204,7 +205,7 @@ func (p *part) registered(rec *record, b *toolresult.Bound) *toolresult.Spec {
 	t := p.rt.known(rec.contract())
 	if t == nil {
 		u := &p.unregistered
-		if u.Count++; u.Count <= maxUnregistered && toolresult.ValidStatusRef(rec.statusRef()) {
+		if u.Count++; u.Count <= maxUnregistered && contract.ValidStatusRef(rec.statusRef()) {
 			u.StatusRefs = append(u.StatusRefs, rec.statusRef())
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -15,7 +16,7 @@ import (
 // checkEvent holds an outbox event against its operation.
 func checkEvent(r *record) (fs findings) {
 	o, e := &r.operation, &r.event
-	payload := toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
+	payload := contract.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
 	if e.PayloadJSON != payload {
 		if _, err := canonjson.ParseCanonical(e.PayloadJSON); err != nil {
 			fs.add("AUDIT_OUTBOX", "the outbox payload: "+rule(err))
@@ -23,7 +24,7 @@ func checkEvent(r *record) (fs findings) {
 			fs.add("AUDIT_OUTBOX", "the outbox payload is another operation's")
 		}
 	}
-	if e.EventID != toolresult.OutboxEventID(e.PayloadJSON) {
+	if e.EventID != contract.OutboxEventID(e.PayloadJSON) {
 		fs.add("AUDIT_OUTBOX_EVENT_ID", "the outbox event's id does not match its payload")
 	}
 	if want := eventOf[r.state()]; e.State != string(want) {
@@ -45,7 +46,7 @@ func checkEvent(r *record) (fs findings) {
 	if e.CreatedAt != o.CreatedAt || e.UpdatedAt != o.UpdatedAt {
 		fs.add("AUDIT_STATE", "the outbox event and its operation changed at different times")
 	}
-	if e.LeaseOwner.Valid && toolresult.CheckWorkerID(e.LeaseOwner.String) != nil {
+	if e.LeaseOwner.Valid && contract.WorkerID(e.LeaseOwner.String) != "" {
 		fs.add("AUDIT_STATE", "the outbox event's lease owner is malformed")
 	}
 	if !bytes.Equal(e.RowDigest, rowdigest.Event(*e)) {
@@ -132,7 +133,7 @@ func downstream(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more 
 			w.add("AUDIT_DAMAGED", "", w.what+" cannot be read")
 			continue
 		}
-		w.add("AUDIT_ORPHAN_DOWNSTREAM_RECEIPT", toolresult.StatusRefOf(toolresult.EffectIdentity(
+		w.add("AUDIT_ORPHAN_DOWNSTREAM_RECEIPT", contract.StatusRef(contract.EffectIdentity(
 			d.TenantID, d.SubjectID, d.ToolName, d.IdempotencyKey, d.RequestSha256)), "")
 	}
 	last, err := s.AuditScopeAfter(ctx, dbgen.AuditScopeAfterParams{TenantID: at.TenantID, SubjectID: at.SubjectID,

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // A claimed operation. claimed is false when there was nothing to claim; the
@@ -83,7 +83,7 @@ func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, sees *s
 		c.foreign = true
 		return c, r.intact()
 	}
-	if c.event.PayloadJSON != toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName) {
+	if c.event.PayloadJSON != contract.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName) {
 		return c, &ContractError{o.StatusRef, "the outbox payload is not the operation's canonical one"}
 	}
 	if expired {

@@ -12,13 +12,13 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 )
 
-// CopyTo copies every row of s into to, which nobody else may use meanwhile; use
-// it through pgstore.Copy, which sees to that. It works in pages, in the order
+// copyTo copies every row of s into to, which nobody else may use meanwhile:
+// pgstore.Copy sees to that. It works in pages, in the order
 // of the keys: each is inserted, read back and compared in one transaction, and
 // one that is there already is compared. So a copy that was interrupted is
 // continued by beginning again. At the end all is compared once more: it fails
 // when s was written to while it was copied.
-func (s *Store) CopyTo(ctx context.Context, to *Store, progress func(done, total int64)) (Counts, error) {
+func (s *Store) copyTo(ctx context.Context, to *Store, progress func(done, total int64)) (Counts, error) {
 	total, err := s.Counts(ctx)
 	if err != nil {
 		return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)

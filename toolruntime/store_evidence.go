@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
@@ -56,13 +58,14 @@ func checkOperation(o *dbgen.Operation, profiles []toolresult.Profile, b *toolre
 
 // checkRequest recomputes the digests of the request.
 func checkRequest(fs *findings, o *dbgen.Operation) {
-	contract := contractOf(o)
+	t := contractOf(o)
 	if _, err := canonjson.ParseCanonical(o.ArgumentsJSON); err != nil {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the arguments: "+rule(err))
-	} else if o.RequestSha256 != toolresult.RequestSHA256(o.TenantID, o.SubjectID, o.ArgumentsJSON, contract) {
+	} else if o.RequestSha256 != contract.RequestSHA256(contract.Request{TenantID: o.TenantID, SubjectID: o.SubjectID,
+		Tool: t.Name, Arguments: o.ArgumentsJSON, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Effect: t.Effect}) {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the request digest does not match")
 	}
-	if o.StatusRef != toolresult.StatusRefOf(toolresult.EffectIdentity(o.TenantID, o.SubjectID, o.ToolName, o.IdempotencyKey, o.RequestSha256)) {
+	if o.StatusRef != contract.StatusRef(contract.EffectIdentity(o.TenantID, o.SubjectID, o.ToolName, o.IdempotencyKey, o.RequestSha256)) {
 		fs.add("AUDIT_REQUEST", "request/contract evidence: the status_ref does not match")
 	}
 }
@@ -82,24 +85,32 @@ func provesRequest(o *dbgen.Operation, b *toolresult.Bound) bool {
 func checkAcceptance(fs *findings, o *dbgen.Operation, profiles []toolresult.Profile) {
 	r := record{operation: *o}
 	first := r.firstCall()
-	if first.Check() != nil || toolresult.CheckProfile(first.ExecutionContext, profiles) != nil {
+	if first.Check() != nil || !slices.Contains(profiles, first.Profile()) {
 		fs.add("AUDIT_PROVIDER_CONTEXT", "the first call's provider context is malformed or not registered")
 	}
-	checkApproval(fs, o, first.ExecutionContext, contractOf(o))
+	checkApproval(fs, o)
 	if !bytes.Equal(o.RowDigest, rowdigest.Operation(*o)) {
 		fs.add("AUDIT_ROW_DIGEST", "the operation's row does not fit its digest")
 	}
 }
 
-func checkApproval(fs *findings, o *dbgen.Operation, first toolresult.ExecutionContext, contract toolresult.Contract) {
+func checkApproval(fs *findings, o *dbgen.Operation) {
 	switch {
-	case schema.IsBlank(o.ApprovalID), toolresult.CheckIdentifier("approver_id", o.ApproverID) != nil:
+	case schema.IsBlank(o.ApprovalID), contract.Identifier(o.ApproverID) != "":
 		fs.add("AUDIT_APPROVAL", "approval evidence: an id is malformed")
-	case o.ApprovalDigest != toolresult.ApprovalDigest(first, o.RequestSha256, contract.Revisions, o.ApproverID):
+	case o.ApprovalDigest != approvalDigest(o):
 		fs.add("AUDIT_APPROVAL", "approval evidence: the approval digest does not match")
-	case o.ApprovedAt != o.CreatedAt || o.CreatedAt >= o.ApprovalExpiresAt || o.ApprovalExpiresAt > toolresult.MaxTime:
+	case o.ApprovedAt != o.CreatedAt || o.CreatedAt >= o.ApprovalExpiresAt || o.ApprovalExpiresAt > contract.MaxTime:
 		fs.add("AUDIT_APPROVAL", "approval evidence: the approval was not valid when the intent was accepted")
 	}
+}
+
+// approvalDigest is the digest of the approval of what is stored.
+func approvalDigest(o *dbgen.Operation) string {
+	return contract.ApprovalDigest(contract.Approval{Provider: o.FirstProvider, APIFamily: o.FirstAPIFamily,
+		ResponseID: o.FirstResponseID, CallID: o.FirstCallID, OperationID: o.FirstOperationID, IdempotencyKey: o.IdempotencyKey,
+		AdapterRevision: o.FirstAdapterRevision, RequestSHA256: o.RequestSha256, InputSchema: o.InputSchemaRevision,
+		OutputSchema: o.OutputSchemaRevision, Effect: o.EffectRevision, Policy: o.PolicyRevision, ApproverID: o.ApproverID})
 }
 
 // receiptRow is what both receipts of an operation have in common: they must be
@@ -135,7 +146,7 @@ func (r receiptRow) check(o *dbgen.Operation, spec *toolresult.Spec, b *toolresu
 		fs.add(code, "receipt evidence: the revisions are others")
 	case schema.IsBlank(r.receiptID) || schema.IsBlank(r.requestID):
 		fs.add(code, "receipt evidence: an id is blank")
-	case !toolresult.ValidObservedAt(r.observedAt):
+	case !contract.ValidObservedAt(r.observedAt):
 		fs.add(code, "receipt evidence: observed_at is no UTC instant")
 	case spec != nil:
 		if ps := spec.CheckOutput(b, r.evidence(o.StatusRef)); len(ps) > 0 {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // A pruning says which operations may go.
@@ -236,7 +236,7 @@ func (s *Store) unbind(ctx context.Context, calls []dbgen.CallBinding) (removed 
 
 // checkTombstoneRef recomputes the public name of what was pruned.
 func checkTombstoneRef(t *dbgen.Tombstone) (fs findings) {
-	if t.StatusRef != toolresult.StatusRefOf(toolresult.EffectIdentity(t.TenantID, t.SubjectID, t.ToolName, t.IdempotencyKey, t.RequestSha256)) {
+	if t.StatusRef != contract.StatusRef(contract.EffectIdentity(t.TenantID, t.SubjectID, t.ToolName, t.IdempotencyKey, t.RequestSha256)) {
 		fs.add("AUDIT_TOMBSTONE", "a tombstone's status_ref does not match its scope and request")
 	}
 	return fs

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
@@ -209,9 +210,9 @@ func newOperation(v reservation) dbgen.Operation {
 }
 
 func newEvent(o dbgen.Operation, v reservation) dbgen.Outbox {
-	payload := toolresult.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
+	payload := contract.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
 	e := dbgen.Outbox{
-		OperationPK: o.OperationPK, EventID: toolresult.OutboxEventID(payload), PayloadJSON: payload,
+		OperationPK: o.OperationPK, EventID: contract.OutboxEventID(payload), PayloadJSON: payload,
 		State: string(eventPending), CreatedAt: v.now, UpdatedAt: v.now,
 		NextAttemptAt: v.now, Lane: laneIn(v.admission.version, o.TenantID),
 	}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // clockTolerance is by how many seconds the time that a shortcut stores may differ
@@ -22,7 +22,7 @@ func (s *Store) reserveAtOnce(ctx context.Context, v reservation, o dbgen.Operat
 		return nil, false, nil
 	}
 	r = &record{operation: o}
-	from, until := int64(0), toolresult.MaxTime
+	from, until := int64(0), contract.MaxTime
 	if v.admission.own {
 		from, until = v.now-clockTolerance, min(v.now+1+clockTolerance, v.admission.approval.ExpiresAt)
 	}

@@ -216,7 +216,7 @@ type observed struct {
 const defaultTimeout = 30 * time.Second
 
 func (t Tool[In, Out]) compile() (*tool, error) {
-	if err := toolresult.CheckIdentifier("name", t.Name); err != nil {
+	if err := limits.Identifier("name", t.Name); err != nil {
 		return nil, err
 	}
 	fail := func(rule string) (*tool, error) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/limits"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // WorkOptions of [Runtime.Work]. The zero value is safe.
@@ -51,7 +50,7 @@ func (o *WorkOptions) complete() (*WorkOptions, error) {
 	c.Drain = or(c.Drain, 30*time.Second)
 	c.MaxAttempts = or(c.MaxAttempts, 20)
 	c.MaxAge = or(c.MaxAge, 24*time.Hour)
-	if err := toolresult.CheckText("worker_id", c.WorkerID, maxWorkerName); err != nil {
+	if err := limits.Text("worker_id", c.WorkerID, maxWorkerName); err != nil {
 		return nil, err
 	}
 	c.WorkerID = fmt.Sprintf("%s-%08x", c.WorkerID, rand.Uint32())

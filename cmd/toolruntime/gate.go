@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -119,7 +121,7 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 	default:
 		return false, &toolresult.InputError{Field: "failure", Rule: "must be none, after_intent_commit, after_claim or after_downstream_commit"}
 	}
-	if err := toolresult.CheckWorkerID(o.workerID); err != nil {
+	if err := limits.WorkerID(o.workerID); err != nil {
 		return false, err
 	}
 	return with(ctx, o, mayMake, func(d *desk) (bool, error) {
@@ -146,7 +148,7 @@ func status(ctx context.Context, o *options, p *printer) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !toolresult.ValidStatusRef(o.statusRef) {
+		if !contract.ValidStatusRef(o.statusRef) {
 			return false, errStatusRef
 		}
 		d.setTime(c.Now + 1)

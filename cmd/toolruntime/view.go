@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -19,7 +20,7 @@ func unix(t time.Time) int64 {
 }
 
 // clock is a time for people.
-func clock(t time.Time) string { return toolresult.FormatTime(unix(t)) }
+func clock(t time.Time) string { return contract.FormatTime(unix(t)) }
 
 type endingView struct {
 	At      int64 `json:"at"`

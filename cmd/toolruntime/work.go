@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
@@ -126,7 +126,7 @@ func printWork(ctx context.Context, p *printer, d *desk) (bool, error) {
 }
 
 func workOne(ctx context.Context, o *options, p *printer, d *desk) (bool, error) {
-	if !toolresult.ValidStatusRef(o.statusRef) {
+	if !contract.ValidStatusRef(o.statusRef) {
 		return false, errStatusRef
 	}
 	outcome, err := d.rt.Process(ctx, o.statusRef, o.workerID, nil)

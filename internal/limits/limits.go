@@ -9,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -48,13 +49,13 @@ func (r Range[T]) Check(field string, v T) error {
 // LeaseFrom checks a lease that begins at now, in Unix seconds: it is of whole seconds,
 // at least one, and its end must be a portable time as now is.
 func LeaseFrom(now int64, lease time.Duration) error {
-	err := cmp.Or(toolresult.CheckTime("now", now), Lease.Check("lease", lease))
+	err := cmp.Or(Time("now", now), Lease.Check("lease", lease))
 	switch {
 	case err != nil:
 		return err
 	case lease%time.Second != 0:
 		return &toolresult.InputError{Field: "lease", Rule: "must be of whole seconds"}
-	case Seconds(lease) > toolresult.MaxTime-now:
+	case Seconds(lease) > contract.MaxTime-now:
 		return &toolresult.InputError{Field: "now + lease_seconds", Rule: "must not pass 9999-12-31T23:59:59Z"}
 	}
 	return nil
@@ -73,8 +74,8 @@ func Seconds(d time.Duration) int64 {
 // be stored.
 func After(now int64, d time.Duration) int64 {
 	s := Seconds(d)
-	if s > toolresult.MaxTime-now {
-		return toolresult.MaxTime
+	if s > contract.MaxTime-now {
+		return contract.MaxTime
 	}
 	return now + s
 }

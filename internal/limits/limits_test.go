@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -22,7 +23,7 @@ func TestArithmetic(t *testing.T) {
 		{"the longest", Seconds(longest), 9_223_372_037},
 		{"the shortest", Seconds(shortest), -9_223_372_036},
 		{"after a while", After(10, 1500*time.Millisecond), 12},
-		{"after the end of time", After(toolresult.MaxTime-1, longest), toolresult.MaxTime},
+		{"after the end of time", After(contract.MaxTime-1, longest), contract.MaxTime},
 		{"after the longest", After(1_000_000_000, longest), 10_223_372_037},
 		{"a minute", int64(Duration(60)), int64(time.Minute)},
 		{"all seconds", int64(Duration(math.MaxInt64)), math.MaxInt64},
@@ -74,7 +75,7 @@ func TestRanges(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
-	const end = toolresult.MaxTime
+	const end = contract.MaxTime
 	for _, test := range []struct {
 		now   int64
 		lease time.Duration

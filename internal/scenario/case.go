@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -41,7 +43,7 @@ func ReadCase(data []byte) (*Case, error) {
 			key, _ := context.text("idempotency_key", keyLength)
 			return key
 		}),
-		Now: root.integer("now", toolresult.MaxTime-defaultLease),
+		Now: root.integer("now", contract.MaxTime-defaultLease),
 	}
 	c.ApprovalMode, _ = root.text("approval_mode", oneOf(approvalModes...))
 	if err := r.err(); err != nil {
@@ -84,10 +86,10 @@ func Approvals(b *toolresult.Bound, mode string, now int64) ([]toolresult.Approv
 	if broken := oneOf(approvalModes...)(mode); broken != "" {
 		return nil, &toolresult.InputError{Field: "approval_mode", Rule: broken}
 	}
-	if err := toolresult.CheckTime("now", now); err != nil {
+	if err := limits.Time("now", now); err != nil {
 		return nil, err
 	}
-	if now > toolresult.MaxTime-approvalSeconds {
+	if now > contract.MaxTime-approvalSeconds {
 		return nil, &toolresult.InputError{Field: "now + approval_seconds", Rule: "must not pass 9999-12-31T23:59:59Z"}
 	}
 	expires := now + approvalSeconds

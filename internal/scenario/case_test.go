@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -86,8 +87,8 @@ func TestReadCaseRejects(t *testing.T) {
 		{"now", "1784419200", "now: " + integer},
 		{"now", nil, "now: " + integer},
 		{"now", int64(-1), "now: " + between},
-		{"now", toolresult.MaxTime, "now: " + between},
-		{"now", toolresult.MaxTime - 29, "now: " + between},
+		{"now", contract.MaxTime, "now: " + between},
+		{"now", contract.MaxTime - 29, "now: " + between},
 	}
 	rejectionTests(t, readFile(t, "refund.case.json"), readCase, table)
 }
@@ -171,7 +172,7 @@ func TestReadCaseAccepts(t *testing.T) {
 		value any
 	}{
 		{"now", int64(0)},
-		{"now", toolresult.MaxTime - 30},
+		{"now", contract.MaxTime - 30},
 		{"principal.roles", []any{"a", "b", "\uffff", "\U00010000"}},
 		{"principal.tenant_id", "\u200b"},
 		{"execution_context.idempotency_key", strings.Repeat("\U0001f600", 255)},
@@ -242,12 +243,12 @@ func TestApprovalsLimits(t *testing.T) {
 		now   int64
 		field string // "" is no error
 	}{
-		{"none", toolresult.MaxTime - 30, ""},
-		{"valid", toolresult.MaxTime - 60, ""},
+		{"none", contract.MaxTime - 30, ""},
+		{"valid", contract.MaxTime - 60, ""},
 		{"expired", 0, ""},
-		{"valid", toolresult.MaxTime - 59, "now + approval_seconds"},
-		{"expired", toolresult.MaxTime - 59, "now + approval_seconds"},
-		{"mismatched", toolresult.MaxTime - 30, "now + approval_seconds"},
+		{"valid", contract.MaxTime - 59, "now + approval_seconds"},
+		{"expired", contract.MaxTime - 59, "now + approval_seconds"},
+		{"mismatched", contract.MaxTime - 30, "now + approval_seconds"},
 		{"valid", -1, "now"},
 		{"", 1, "approval_mode"},
 		{"VALID", 1, "approval_mode"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -94,7 +95,7 @@ func TestMemoryEvidence(t *testing.T) {
 	text := func(s string) *string { return &s }
 	lost := d.dispatch(writeTool, refundArguments, timeoutAfterCommit)
 	ref := lost.StatusRef()
-	if !toolresult.ValidStatusRef(ref) {
+	if !contract.ValidStatusRef(ref) {
 		t.Fatalf("no status_ref in %s", lost.Code())
 	}
 	// The effect happened at the first step, and is reported so at each later.

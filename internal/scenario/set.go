@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -129,7 +130,7 @@ func (o object) step(earlier map[string]bool) step {
 			key, _ := context.textOrNull("idempotency_key", identifier)
 			return key
 		}),
-		now:      o.integer("now", toolresult.MaxTime-approvalSeconds),
+		now:      o.integer("now", contract.MaxTime-approvalSeconds),
 		expected: o.answer(),
 	}
 	s.id, _ = o.text("step_id", identifier)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
-	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 )
 
 func readSet(data []byte) error {
@@ -92,7 +92,7 @@ func TestReadSetRejectsSteps(t *testing.T) {
 		{step0 + ".now", true, inStep + ".now: must be an integer"},
 		{step0 + ".now", 1.0, inStep + ".now: must be an integer"},
 		{step0 + ".now", int64(-1), inStep + between},
-		{step0 + ".now", toolresult.MaxTime - 59, inStep + between},
+		{step0 + ".now", contract.MaxTime - 59, inStep + between},
 		{step0 + ".failure", "after_claim", inStep + ".failure: must be one of none, timeout_before_execute, " +
 			"timeout_after_commit, timeout_after_commit_receipt_unavailable, rate_limit, tool_error"},
 		{step0 + ".failure", nil, inStep + ".failure: " + notString},
@@ -195,7 +195,7 @@ func TestReadSetAccepts(t *testing.T) {
 		value any
 	}{
 		{"cases.0.steps.0.now", int64(0)},
-		{"cases.0.steps.0.now", toolresult.MaxTime - 60},
+		{"cases.0.steps.0.now", contract.MaxTime - 60},
 		{"cases.0.principal.roles", roleNames(32)},
 		{"cases.0.steps.0.execution_context.idempotency_key", nil},
 		{"cases.0.steps.0.proposal.name", "anything"},

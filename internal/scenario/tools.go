@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -80,7 +81,7 @@ func (m *memory) getOrder(b *toolresult.Bound, now int64) (toolresult.Evidence, 
 	return toolresult.Evidence{
 		Data:             string(data),
 		ProducerRevision: b.Contract().Producer,
-		ObservedAt:       toolresult.FormatTime(now),
+		ObservedAt:       contract.FormatTime(now),
 	}, err
 }
 
@@ -98,6 +99,6 @@ func (m *memory) createRefundDraft(b *toolresult.Bound, now int64) (toolresult.E
 		Data:             string(data),
 		ProducerRevision: b.Contract().Producer,
 		ResourceRevision: strings.ToLower(draft) + "-r1",
-		ObservedAt:       toolresult.FormatTime(now),
+		ObservedAt:       contract.FormatTime(now),
 	}, err
 }

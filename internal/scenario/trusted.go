@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -26,11 +28,7 @@ func notBlank(s string) string {
 
 // identifier is the full rule of the contract for names and ids.
 func identifier(s string) string {
-	var broken *toolresult.InputError
-	if errors.As(toolresult.CheckIdentifier("", s), &broken) {
-		return broken.Rule
-	}
-	return ""
+	return contract.Identifier(s)
 }
 
 func keyLength(s string) string {
@@ -76,7 +74,7 @@ func (o object) principal(rule textRule) toolresult.Principal {
 		}
 		roles = append(roles, role)
 	}
-	if whole && toolresult.CheckRoleOrder(roles) != nil {
+	if whole && !contract.Ordered(roles) {
 		o.r.add(p.at("roles"), "must be sorted and unique")
 	}
 	return toolresult.Principal{TenantID: tenant, SubjectID: subject, Roles: roles}
@@ -102,7 +100,7 @@ func (o object) call(rule, toolName textRule, key func(object) string) toolresul
 		OperationID: operation, IdempotencyKey: key(c), AdapterRevision: revision,
 	}
 	var broken *toolresult.InputError
-	if ok1 && ok2 && ok3 && errors.As(toolresult.CheckProfile(context, toolresult.DefaultProfiles()), &broken) {
+	if ok1 && ok2 && ok3 && errors.As(limits.Profile(context.Profile(), toolresult.DefaultProfiles()), &broken) {
 		o.r.add(c.place, broken.Field+" "+broken.Rule)
 	}
 	return toolresult.NewCall(toolresult.Proposal{Name: name, Arguments: json.RawMessage(arguments)}, context)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -40,7 +41,7 @@ func dispatch(ctx context.Context, rt *toolruntime.Runtime, key string) (*toolre
 		return nil, err
 	}
 	return rt.Dispatch(ctx, p, c, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{
-		toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, time.Unix(toolresult.MaxTime, 0))}})
+		toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, time.Unix(contract.MaxTime, 0))}})
 }
 
 // BenchmarkFresh is a new call, for a number of callers at a time, on a server of

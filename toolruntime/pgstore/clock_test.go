@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/hostclock"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
-	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // TestClockIsTheServers: whatever the host's clock says, the ledger's is the
@@ -91,7 +91,7 @@ func TestReservationHasItsTime(t *testing.T) {
 	now := time.Now().Unix()
 	for name, times := range map[string][2]int64{
 		"passed":       {0, now},
-		"not yet":      {now + 60, toolresult.MaxTime},
+		"not yet":      {now + 60, contract.MaxTime},
 		"never":        {now, now},
 		"passed later": {0, now + 1},
 	} {

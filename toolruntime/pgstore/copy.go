@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolruntime/toolruntime-go/internal/bridge"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -21,7 +22,7 @@ func Copy(ctx context.Context, from *toolruntime.Store, url string, opts *Option
 	if err != nil {
 		return toolruntime.Counts{}, fmt.Errorf("pgstore: copy: %w", err)
 	}
-	to := toolruntime.NewStore(e)
+	to := newStore(e)
 	counts, err := e.copy(ctx, from, to, progress)
 	if err = errors.Join(err, to.Close()); err != nil {
 		return toolruntime.Counts{}, fmt.Errorf("pgstore: copy: %w", err)
@@ -45,7 +46,7 @@ func (e *pgEngine) copy(ctx context.Context, from, to *toolruntime.Store, progre
 	if err != nil {
 		return none, err
 	}
-	counts, err := from.CopyTo(ctx, to, progress)
+	copied, err := bridge.Copy(ctx, from, to, progress)
 	if err != nil {
 		return none, err
 	}
@@ -59,5 +60,5 @@ COMMIT`
 		_, err := run(ctx, conn, finish)
 		return ended(ctx, err)
 	})
-	return counts, err
+	return copied.(toolruntime.Counts), err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/toolruntime/toolruntime-go/internal/bridge"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -83,8 +84,10 @@ func Open(ctx context.Context, url string, opts *Options) (*toolruntime.Store, e
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: open: %w", err)
 	}
-	return toolruntime.NewStore(e), nil
+	return newStore(e), nil
 }
+
+func newStore(e engine.Engine) *toolruntime.Store { return bridge.NewStore(e).(*toolruntime.Store) }
 
 func open(ctx context.Context, url string, opts *Options, unfinished bool) (*pgEngine, error) {
 	e, err := connect(url, opts)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
@@ -31,7 +32,7 @@ func reservationOf(key, call string) func(int64) engine.Reservation {
 				CreatedAt: 1, UpdatedAt: 1, NextAttemptAt: 30, RowDigest: []byte{}},
 			Binding: dbgen.CallBinding{TenantID: "t", SubjectID: "s", Provider: "p", APIFamily: "f", ResponseID: "r", CallID: call,
 				FingerprintSha256: sha, CreatedAt: 1, StatusRef: ref, RowDigest: []byte{}},
-			Until: toolresult.MaxTime,
+			Until: contract.MaxTime,
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
@@ -50,7 +51,7 @@ func TestWorkTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store := toolruntime.NewStore(counted{e, &units, &runs})
+		store := newStore(counted{e, &units, &runs})
 		t.Cleanup(func() { store.Close() })
 		allow := func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil }
 		rt, err := toolruntime.New(store, &toolruntime.Options{Authorizer: allow, Approvers: allow}, toolruntime.Tool[paid, paid]{
@@ -78,7 +79,7 @@ func TestWorkTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pkg, err := rt.Submit(ctx, p, c, toolresult.NewApproval(b, "approval", "reviewer", time.Unix(toolresult.MaxTime, 0)))
+		pkg, err := rt.Submit(ctx, p, c, toolresult.NewApproval(b, "approval", "reviewer", time.Unix(contract.MaxTime, 0)))
 		if err != nil || pkg.Code() != toolresult.Accepted {
 			t.Fatal(pkg, err)
 		}

@@ -288,7 +288,7 @@ func TestNames(t *testing.T) {
 		if k.engine, err = openEngine(ctx, path, nil); err != nil {
 			t.Fatal(err)
 		}
-		k.rt = k.runtime(toolruntime.NewStore(k.engine))
+		k.rt = k.runtime(newStore(k.engine))
 		if pkg, err := k.dispatch(k.rt, "one"); err != nil || pkg.Code() != toolresult.OK {
 			t.Errorf("%s: %v, %v", path, pkg, err)
 		} else if replay := pkg.Delivery() == toolresult.LocalReplay; replay != (path != real) {
@@ -345,7 +345,7 @@ func TestLinkMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.engine.Close()
-	k.rt = k.runtime(toolruntime.NewStore(k.engine))
+	k.rt = k.runtime(newStore(k.engine))
 	k.must("before")
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -43,7 +44,7 @@ func newKeeper(t *testing.T, folder string) *keeper {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.engine.Close() })
-	k.rt = k.runtime(toolruntime.NewStore(k.engine))
+	k.rt = k.runtime(newStore(k.engine))
 	return k
 }
 
@@ -82,7 +83,7 @@ func (k *keeper) dispatch(rt *toolruntime.Runtime, key string) (*toolresult.Pack
 		return nil, err
 	}
 	return rt.Dispatch(context.Background(), keepOwner, keepCall(key), &toolruntime.DispatchOptions{
-		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval", "reviewer", time.Unix(toolresult.MaxTime, 0))}})
+		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval", "reviewer", time.Unix(contract.MaxTime, 0))}})
 }
 
 func (k *keeper) must(key string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -21,7 +22,7 @@ func TestLookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.rt.Submit(context.Background(), keepOwner, keepCall("open"), toolresult.NewApproval(b, "a", "reviewer", time.Unix(toolresult.MaxTime, 0))); err != nil {
+	if _, err := k.rt.Submit(context.Background(), keepOwner, keepCall("open"), toolresult.NewApproval(b, "a", "reviewer", time.Unix(contract.MaxTime, 0))); err != nil {
 		t.Fatal(err)
 	}
 	generated := k.engine.writer.queries.Queries

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/bridge"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/hostclock"
@@ -68,8 +69,10 @@ func Open(ctx context.Context, path string, opts *Options) (*toolruntime.Store, 
 	if err != nil {
 		return nil, fmt.Errorf("sqlitestore: open: %w", err)
 	}
-	return toolruntime.NewStore(e), nil
+	return newStore(e), nil
 }
+
+func newStore(e engine.Engine) *toolruntime.Store { return bridge.NewStore(e).(*toolruntime.Store) }
 
 func openEngine(ctx context.Context, path string, opts *Options) (*sqliteEngine, error) {
 	if opts == nil {

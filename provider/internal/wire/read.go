@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
-	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 )
 
 // A Node is a value of a response, and where it stands. Its text is valid JSON,
@@ -136,7 +136,7 @@ func (n Node) Identifier() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if toolresult.CheckIdentifier(n.Path, s) != nil {
+	if contract.Identifier(s) != "" {
 		return "", n.Refuse("must be an identifier: not blank, at most 255 code points")
 	}
 	return s, nil
