@@ -144,8 +144,8 @@ func Lookup(c Code) (Entry, bool) {
 	return e, ok
 }
 
-// Info is the entry as a package carries it.
-func (e Entry) Info() *ErrorInfo {
+// info is the entry as a package carries it.
+func (e Entry) info() *ErrorInfo {
 	info := &ErrorInfo{Code: e.Code, Category: e.Category, SafeMessage: e.SafeMessage, Recovery: e.Recovery}
 	if e.RetryAfterMS != 0 {
 		ms := e.RetryAfterMS
@@ -154,8 +154,8 @@ func (e Entry) Info() *ErrorInfo {
 	return info
 }
 
-// Status is the status of a package that ends with the code.
-func (e Entry) Status() Status {
+// status is the status of a package that ends with the code.
+func (e Entry) status() Status {
 	if e.Outcome == OutcomeIsUnknown {
 		return StatusUnknown
 	}

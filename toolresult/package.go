@@ -201,8 +201,8 @@ func (b *Bound) failure(code Code, statusRef string, d Delivery, at time.Time) *
 	entry := byCode[code]
 	return b.seal(ModelResult{
 		SchemaVersion: modelResultSchema,
-		Status:        entry.Status(),
-		Error:         entry.Info(),
+		Status:        entry.status(),
+		Error:         entry.info(),
 		Execution:     Execution{Outcome: entry.Outcome, Delivery: d},
 		Provenance: Provenance{SourceLabel: controlSource, ProducerRevision: controlProducer,
 			ObservedAt: contract.FormatTime(at.Unix()), Trust: trustControl},

@@ -232,7 +232,7 @@ func (c *checker) failure(m, execution, provenance map[string]any) {
 		c.ps.add(path+".error.code", "is not in the catalogue")
 		return
 	}
-	c.equal(path, m, "status", string(entry.Status()), "is not the catalogue's for the code")
+	c.equal(path, m, "status", string(entry.status()), "is not the catalogue's for the code")
 	c.equal(path+".execution", execution, "outcome", string(entry.Outcome), "is not the catalogue's for the code")
 	c.equal(path+".error", info, "category", string(entry.Category), "is not the catalogue's")
 	c.equal(path+".error", info, "safe_message", entry.SafeMessage, "is not the catalogue's")

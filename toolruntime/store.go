@@ -57,9 +57,9 @@ type Counts struct {
 	LocalReceipts      int64 `json:"local_receipts"`
 }
 
-// Counts counts the rows of the ledger. It reads every table's index: it is for
+// counts counts the rows of the ledger. It reads every table's index: it is for
 // tests and audits, not for a metric.
-func (s *Store) Counts(ctx context.Context) (c Counts, err error) {
+func (s *Store) counts(ctx context.Context) (c Counts, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		row, err := q.CountRows(ctx)
 		c = Counts(row)

@@ -19,7 +19,7 @@ import (
 // continued by beginning again. At the end all is compared once more: it fails
 // when s was written to while it was copied.
 func (s *Store) copyTo(ctx context.Context, to *Store, progress func(done, total int64)) (Counts, error) {
-	total, err := s.Counts(ctx)
+	total, err := s.counts(ctx)
 	if err != nil {
 		return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)
 	}
@@ -31,7 +31,7 @@ func (s *Store) copyTo(ctx context.Context, to *Store, progress func(done, total
 			}
 		}
 	}
-	copied, err := to.Counts(ctx)
+	copied, err := to.counts(ctx)
 	if err == nil && copied != total {
 		err = errCopyDiffers
 	}

@@ -51,7 +51,7 @@ func TestCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := from.Counts(ctx)
+	want, err := newRuntime(t, from).Counts(ctx)
 	if diff := cmp.Diff(want, counts); diff != "" || err != nil || want.Operations != operations || last == 0 {
 		t.Errorf("%v, %s", err, diff)
 	}
