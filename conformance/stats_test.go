@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
@@ -71,4 +72,23 @@ func wantStats(t *testing.T, d *desk, want []toolruntime.ToolStats) {
 	if diff := cmp.Diff(want, s.Tools); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
 	}
+}
+
+// TestStatsOldest: the oldest operation of a tool is told whosever it is, in whatever
+// order the tenants are read.
+func TestStatsOldest(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		tool := noteTool("note", toolruntime.Idempotent, func(_ context.Context, e toolruntime.Effect, a noteArgs) (toolruntime.Receipt[note], error) {
+			return noteReceipt(e, a.Text), nil
+		})
+		d := newDesk(t, e, withAuthorizer(anybody), withTools(tool))
+		for i, tenant := range []string{"tenant-b", "tenant-c", "tenant-a"} {
+			d.setTime(start + []int64{60, 0, 120}[i])
+			p, c := toolresult.Principal{TenantID: tenant, SubjectID: "user-1"}, noteCall(tenant)
+			if pkg, err := d.Submit(context.Background(), p, c, d.approval(p, c, "valid")...); err != nil || pkg.Code() != toolresult.Accepted {
+				t.Fatalf("%v, %v", pkg, err)
+			}
+		}
+		wantStats(t, d, []toolruntime.ToolStats{{Tool: "note", Pending: 3, OldestPending: utc(start)}})
+	})
 }
