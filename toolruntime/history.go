@@ -45,7 +45,7 @@ type Moment struct {
 	Until   time.Time // the end of an attempt or a lease, or the next attempt; zero for none
 	Who     string    // the approver, the worker, or who has decided
 	How     string    // how an attempt ended, the id of a receipt that was refused, or what was decided
-	Why     string    // why a receipt was refused, or a person's reason
+	Why     string    // why an attempt ended so, in a word; why a receipt was refused; or a person's reason
 }
 
 // History returns the life of an operation: when and by whom it was approved,

@@ -113,7 +113,7 @@ func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptio
 		}
 	}()
 	if a.clearance, err = a.clear(ctx); err != nil {
-		return "", errors.Join(err, a.note(ctx, endDenied))
+		return "", errors.Join(err, a.because(causeOf(err)).note(ctx, endDenied))
 	}
 	if a.forbidden != "" {
 		log.InfoContext(ctx, "attempt ended", "outcome", a.forbidden)
@@ -164,7 +164,7 @@ func (a *attempt) clear(ctx context.Context) (c clearance, err error) {
 	answered := false
 	defer func() {
 		if !answered { // a callback ends the caller's goroutine, and with it the attempt
-			if err := a.note(ctx, endDenied); err != nil {
+			if err := a.because(causePanic).note(ctx, endDenied); err != nil {
 				a.rt.log.ErrorContext(ctx, "attempt failed", "status_ref", a.claim.statusRef(), "error", err)
 			}
 		}
@@ -226,12 +226,12 @@ func (a *attempt) run(ctx context.Context) (Outcome, error) {
 		return a.finish(ctx, nil)
 	}
 	if err := errors.Join(ctx.Err(), a.readKey(ctx)); err != nil {
-		return "", errors.Join(err, a.note(ctx, endDenied))
+		return "", errors.Join(err, a.because(causeOf(err)).note(ctx, endDenied))
 	}
 	limit := a.limit()
 	if limit <= 0 {
 		// What came before has taken the whole lease: somebody else may run it.
-		return OutcomeUnknown, a.note(ctx, endDenied)
+		return OutcomeUnknown, a.because(causeNoTime).note(ctx, endDenied)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

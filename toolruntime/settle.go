@@ -30,6 +30,32 @@ func backoff(n int64) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
+// because says why the attempt ends as it is about to.
+func (a *attempt) because(why cause) *attempt {
+	a.claim.cause = why
+	return a
+}
+
+// causeOf is what an error says to who has to find out, without a word of its own.
+func causeOf(err error) cause {
+	switch {
+	case errors.Is(err, ErrCallback):
+		return causePanic
+	case errors.Is(err, errKeyForgotten):
+		return causeForgotten
+	case hopeless(err):
+		return causeReview
+	case errors.Is(err, ErrContract):
+		return causeEvidence
+	case errors.Is(err, context.DeadlineExceeded):
+		return causeTimeout
+	case errors.Is(err, context.Canceled):
+		return causeCancelled
+	default:
+		return causeError
+	}
+}
+
 // note records that an attempt ends before its handler ran, so that nobody later
 // takes it for one that may have had its effect. The lease simply runs out. An
 // earlier attempt of which nobody knows stays what it is.
@@ -45,6 +71,10 @@ func (a *attempt) note(ctx context.Context, how ending) error {
 // denied lets go of an operation whose effect is not allowed now. Outside of a
 // worker the lease simply runs out.
 func (a *attempt) denied(ctx context.Context) error {
+	a.because(causeRule)
+	if a.forbidden == AuthorizationDenied {
+		a.because(causeNotAllowed)
+	}
 	if a.worker == nil {
 		return a.note(ctx, endDenied)
 	}
@@ -89,12 +119,14 @@ func (a *attempt) nothingDone(ctx context.Context, e *NotDoneError) (Outcome, er
 // unknown leaves the operation to a later attempt, or to a person where the
 // effect must not be repeated, or repeating it would tell nothing.
 func (a *attempt) unknown(ctx context.Context, cause error) (Outcome, error) {
+	a.because(causeNoRepeat)
 	if cause != nil {
-		a.log(ctx, cause)
+		a.because(causeOf(cause)).log(ctx, cause)
 	}
 	how := endUnknown
 	if errors.Is(context.Cause(ctx), errDrained) {
 		how = endInterrupted
+		a.because("")
 	}
 	if a.tool.effect == Once || hopeless(cause) {
 		return a.park(ctx, parking{reason: toolresult.OutcomeUnknown, ending: how})

@@ -65,3 +65,22 @@ const (
 	endInterrupted ending = "interrupted" // the worker was stopped; nobody knows
 	endLost        ending = "lost"        // the lease ran out without a word
 )
+
+// A cause is why an attempt has ended as it did, where how it ended does not say it.
+// It is a word of this list, and so holds nothing of a call.
+type cause string
+
+const (
+	causePanic      cause = "panicked"       // code of the host panicked or ended its goroutine
+	causeTimeout    cause = "timed_out"      // it had not answered when its time was over
+	causeCancelled  cause = "cancelled"      // the caller gave up
+	causeError      cause = "error"          // it returned an error that proves nothing
+	causeReview     cause = "needs_review"   // the tool wants a person to find out
+	causeForgotten  cause = "key_forgotten"  // the downstream may have forgotten the key
+	causeNoRepeat   cause = "not_repeatable" // an earlier attempt may have had the effect
+	causeExhausted  cause = "exhausted"      // too many attempts, or for too long
+	causeNoTime     cause = "no_time"        // the lease left no time to run in
+	causeNotAllowed cause = "not_authorized" // the authorizer said no
+	causeRule       cause = "business_rule"  // the tool's rule said no
+	causeEvidence   cause = "evidence"       // what is stored is not what this runtime would accept
+)

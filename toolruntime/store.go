@@ -75,6 +75,8 @@ type record struct {
 	event      dbgen.Outbox
 	local      *dbgen.LocalReceipt
 	downstream *dbgen.DownstreamReceipt
+	// cause is why the attempt that is running ends; it is stored with how.
+	cause cause
 }
 
 func (r *record) statusRef() string { return r.operation.StatusRef }
@@ -250,7 +252,7 @@ func claimed(ctx context.Context, q dbgen.Querier, c *record) (*record, error) {
 		return nil, err
 	}
 	if there {
-		return &record{operation: row.Operation, event: row.Outbox}, nil
+		return &record{operation: row.Operation, event: row.Outbox, cause: c.cause}, nil
 	}
 	o, err := q.GetOperation(ctx, c.operation.OperationPK)
 	if there, err := found(err); err != nil {
@@ -258,7 +260,7 @@ func claimed(ctx context.Context, q dbgen.Querier, c *record) (*record, error) {
 	} else if !there {
 		return nil, ErrLeaseLost
 	}
-	r := &record{operation: o}
+	r := &record{operation: o, cause: c.cause}
 	return r, r.readEvent(ctx, q)
 }
 

@@ -41,7 +41,7 @@ func (s *Store) history(ctx context.Context, statusRef string) (h *History, err 
 				h.resolved(resolutions[0])
 				resolutions = resolutions[1:]
 			}
-			h.add(Moment{At: at(a.StartedAt), What: MomentAttempt, Attempt: a.Attempt, Until: at(a.EndedAt), Who: a.WorkerID, How: a.Outcome})
+			h.add(Moment{At: at(a.StartedAt), What: MomentAttempt, Attempt: a.Attempt, Until: at(a.EndedAt), Who: a.WorkerID, How: a.Outcome, Why: a.Cause})
 		}
 		for _, v := range resolutions {
 			h.resolved(v)

@@ -135,6 +135,7 @@ func (r *record) attemptRow(how ending, now int64) *dbgen.Attempt {
 	a := &dbgen.Attempt{
 		OperationPK: r.operation.OperationPK, Attempt: r.fence(), WorkerID: r.event.LeaseOwner.String,
 		StartedAt: r.event.UpdatedAt, EndedAt: max(now, r.event.UpdatedAt), Outcome: string(how),
+		Cause: string(r.cause),
 	}
 	a.RowDigest = rowdigest.Attempt(*a)
 	return a

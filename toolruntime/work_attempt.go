@@ -51,6 +51,7 @@ func (w *worker) exhausted(ctx context.Context, c claim) (bool, error) {
 	if err != nil || n < w.MaxAttempts && now-since <= maxAge {
 		return false, err
 	}
+	c.cause = causeExhausted
 	p := parking{record: c.record, fence: c.fence(), reason: toolresult.ToolError, now: now, ending: endNotDone}
 	if c.lost {
 		p.reason, p.ending = toolresult.OutcomeUnknown, endUnknown

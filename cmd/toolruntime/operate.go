@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -160,6 +161,9 @@ func moment(m toolruntime.Moment) string {
 		}
 	case toolruntime.MomentAttempt:
 		s += fmt.Sprintf(" %d by %s: %s after %ds", m.Attempt, m.Who, m.How, unix(m.Until)-unix(m.At))
+		if m.Why != "" {
+			s += ", " + strings.ReplaceAll(m.Why, "_", " ")
+		}
 	case toolruntime.MomentRefused:
 		s = fmt.Sprintf("receipt %q of attempt %d was refused: %q", m.How, m.Attempt, m.Why)
 	case toolruntime.MomentRunning:

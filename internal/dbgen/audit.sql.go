@@ -10,7 +10,7 @@ import (
 )
 
 const AuditAttempts = `-- name: AuditAttempts :many
-SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest FROM attempts
+SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest, cause FROM attempts
 WHERE operation_pk >= ?1 AND operation_pk <= ?2 ORDER BY operation_pk, attempt
 `
 
@@ -37,6 +37,7 @@ func (q *Queries) AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([
 			&i.EndedAt,
 			&i.Outcome,
 			&i.RowDigest,
+			&i.Cause,
 		); err != nil {
 			return nil, err
 		}

@@ -37,8 +37,8 @@ func (q *Queries) GetEvent(ctx context.Context, operationPk int64) (Outbox, erro
 }
 
 const InsertAttempt = `-- name: InsertAttempt :execrows
-INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest, cause)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT DO NOTHING
 `
 
@@ -50,6 +50,7 @@ type InsertAttemptParams struct {
 	EndedAt     int64
 	Outcome     string
 	RowDigest   []byte
+	Cause       string
 }
 
 // InsertAttempt records how an attempt has ended, unless that is known.
@@ -62,6 +63,7 @@ func (q *Queries) InsertAttempt(ctx context.Context, arg InsertAttemptParams) (i
 		arg.EndedAt,
 		arg.Outcome,
 		arg.RowDigest,
+		arg.Cause,
 	)
 	if err != nil {
 		return 0, err
@@ -154,7 +156,7 @@ func (q *Queries) ListAstray(ctx context.Context, arg ListAstrayParams) ([]int64
 }
 
 const ListAttempts = `-- name: ListAttempts :many
-SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest FROM attempts WHERE operation_pk = ?1 ORDER BY attempt
+SELECT operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest, cause FROM attempts WHERE operation_pk = ?1 ORDER BY attempt
 `
 
 // ListAttempts returns an operation's attempts that have ended, in order.
@@ -175,6 +177,7 @@ func (q *Queries) ListAttempts(ctx context.Context, operationPk int64) ([]Attemp
 			&i.EndedAt,
 			&i.Outcome,
 			&i.RowDigest,
+			&i.Cause,
 		); err != nil {
 			return nil, err
 		}

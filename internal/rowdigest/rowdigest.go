@@ -117,11 +117,16 @@ func (r row) decisions(n int64) row {
 	return r.text("decisions").integer(n)
 }
 
-// Attempt is the digest of a row of attempts.
+// Attempt is the digest of a row of attempts. A cause that is empty is left out, so
+// that digests from before the column fit.
 func Attempt(a dbgen.Attempt) []byte {
-	return start().text("attempts").
+	r := start().text("attempts").
 		integer(a.OperationPK).integer(a.Attempt).text(a.WorkerID).
-		integer(a.StartedAt).integer(a.EndedAt).text(a.Outcome).sum()
+		integer(a.StartedAt).integer(a.EndedAt).text(a.Outcome)
+	if a.Cause != "" {
+		r = r.text("cause").text(a.Cause)
+	}
+	return r.sum()
 }
 
 // DownstreamReceipt is the digest of a row of downstream_receipts.

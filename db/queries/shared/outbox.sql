@@ -49,8 +49,8 @@ ORDER BY lane, next_attempt_at LIMIT CAST(@page AS BIGINT);
 
 -- name: InsertAttempt :execrows
 -- InsertAttempt records how an attempt has ended, unless that is known.
-INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest)
-VALUES (@operation_pk, @attempt, @worker_id, @started_at, @ended_at, @outcome, @row_digest)
+INSERT INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest, cause)
+VALUES (@operation_pk, @attempt, @worker_id, @started_at, @ended_at, @outcome, @row_digest, @cause)
 ON CONFLICT DO NOTHING;
 
 -- name: ListAttempts :many

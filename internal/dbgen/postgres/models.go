@@ -16,6 +16,7 @@ type Attempt struct {
 	EndedAt     int64
 	Outcome     string
 	RowDigest   []byte
+	Cause       string
 }
 
 type CallBinding struct {
