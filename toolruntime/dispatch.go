@@ -64,15 +64,20 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 	default:
 		return nil, &toolresult.InputError{Field: "failure", Rule: "is not a failure point of a dispatch"}
 	}
-	return rt.dispatch(ctx, p, c, o, false)
+	return rt.dispatch(ctx, p, c, o, false, nil)
 }
 
-// dispatch carries a call out, or leaves a write to the workers.
-func (rt *Runtime) dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, o DispatchOptions, submit bool) (*toolresult.Package, error) {
+// dispatch carries a call out, or leaves a write to the workers. With later a new
+// write is not reserved but put there, and there is no answer.
+func (rt *Runtime) dispatch(ctx context.Context, p toolresult.Principal, c toolresult.Call, o DispatchOptions, submit bool, later *Submission) (*toolresult.Package, error) {
+	if err := rt.store.mayBegin(ctx); err != nil {
+		return nil, err
+	}
 	r, err := rt.accept(p, c)
 	if err != nil {
 		return nil, err
 	}
+	r.later = later
 	r.tellAccepted, r.reserve = submit, submit || o.Failure == AfterIntentCommit
 	if err := rt.reversion(ctx, &r); err != nil {
 		return nil, err
@@ -166,6 +171,10 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 	v.admission = &admission{approval: approval, effect: r.tool.effect, version: r.tool.version, own: rt.own}
 	if !r.reserve {
 		v.admission.worker, v.admission.leaseSeconds = o.WorkerID, o.LeaseSeconds
+	}
+	if r.later != nil {
+		r.later.request, r.later.current, r.later.reservation = *r, current, v
+		return nil, nil
 	}
 	rec, err := rt.store.reserve(ctx, v)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // ACCEPTED is no success: the status of its package is unknown, and it tells the model
 // not to say that the action was done.
 func (rt *Runtime) Submit(ctx context.Context, p toolresult.Principal, c toolresult.Call, approvals ...toolresult.Approval) (*toolresult.Package, error) {
-	pkg, err := rt.dispatch(ctx, p, c, DispatchOptions{Approvals: approvals, Failure: NoFailure}, true)
+	pkg, err := rt.dispatch(ctx, p, c, DispatchOptions{Approvals: approvals, Failure: NoFailure}, true, nil)
 	if err == nil && pkg.Code() == toolresult.Accepted {
 		rt.signal()
 	}
