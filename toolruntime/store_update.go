@@ -22,8 +22,8 @@ type HostTx interface {
 }
 
 // An UpdateTx is the transaction of a [Store.Update]. Its statements are for tables of
-// the host's. It ends with the function that it was given to, and fails with
-// [sql.ErrTxDone] from then on (a [sql.Row] with [context.Canceled]).
+// the host's. It ends with the function that it was given to, and fails from then on,
+// with [sql.ErrTxDone] where it can say so.
 type UpdateTx interface {
 	Tx
 	HostTx
