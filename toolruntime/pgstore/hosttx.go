@@ -66,7 +66,7 @@ func unfit(kind error, rule string) error {
 
 // tooOld is the age from which on a snapshot does not show everything that was pruned:
 // what is has ended [limits.LeastPruneAge] before.
-const tooOld = limits.LeastPruneAge / 2
+var tooOld time.Duration = limits.LeastPruneAge / 2
 
 // maxAgain is how often a unit runs again that has met another at a unique index.
 const maxAgain = 2
@@ -155,7 +155,7 @@ func (j *joined) settle(ctx, limited context.Context) error {
 	err := j.db.QueryRowContext(limited, asked).Scan(&path, &conforming, &bytea, &lock, &sync, &isolation, &readOnly,
 		&replication, &encoding, &recovery, &server, &clock, &begun)
 	if err = fromDriver(err); err != nil && code(err) == "" && !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, engine.ErrUnavailable) && limited.Err() == nil {
-		return unfit(nil, "must be on PostgreSQL, by the driver of pgx")
+		return unfit(nil, "must be on PostgreSQL, by the driver of pgx; its simple protocol needs standard_conforming_strings = on and client_encoding = UTF8")
 	}
 	if err != nil {
 		return err
