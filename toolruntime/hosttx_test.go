@@ -577,6 +577,16 @@ func TestHostTxMisuse(t *testing.T) {
 		refused("no transaction", nil)
 		refused("no transaction of database/sql", pgstore.SQLTx(nil))
 		refused("no transaction of pgx", pgstore.PgxTx(nil))
+		db, err := sql.Open("sqlite3", ":memory:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		foreign, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused("of another driver", pgstore.SQLTx(foreign))
 		for name, open := range shops {
 			other := open(t, "")
 			if err := other.in(ctx, func(run func(string) error, tx toolruntime.HostTx) error {

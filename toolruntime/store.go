@@ -15,7 +15,8 @@ import (
 // been committed and is durable; one that returns an error matching
 // [ErrCommitUnknown] may be repeated with equal arguments and then gives the answer
 // that it would have given. No callback of the host runs inside a transaction, and no
-// tool's code does but RunTx, for which it is made.
+// tool's code does but RunTx, for which it is made; [Store.Update] is for code of the
+// host's that wants one.
 //
 // Open one with package sqlitestore or pgstore. It is safe for concurrent use.
 type Store struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/toolruntime/toolruntime-go/internal/dbgen/postgres"
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/pgquery"
@@ -46,7 +46,7 @@ type hostTx struct {
 func (h hostTx) HostTx() engine.HostTx { return engine.HostTx{Tx: h} }
 
 // open is the transaction as the ledger's statements use one.
-func (h hostTx) open(ctx context.Context) (db postgres.DBTX, done func(), err error) {
+func (h hostTx) open(ctx context.Context) (db dbgen.DBTX, done func(), err error) {
 	if h.sql != nil {
 		return h.sql, func() {}, nil
 	}
@@ -119,7 +119,7 @@ func (e *pgEngine) Join(ctx context.Context, tx engine.HostTx, unit engine.Unit)
 // joined is a transaction of the host's while a unit is in it.
 type joined struct {
 	e  *pgEngine
-	db postgres.DBTX
+	db dbgen.DBTX
 	// was are the settings of the host's session that are changed.
 	was  [][2]string
 	pins string // the statements that change them
