@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
@@ -64,17 +65,21 @@ func newOutlet(t testing.TB, store *toolruntime.Store, address, orders string) *
 			return approver == "reviewer", nil
 		},
 		Now: func() time.Time { return time.Unix(s.time(), 0) },
-	}, toolruntime.Tool[payArgs, payment]{
+	}, s.tool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *outlet) tool() toolruntime.Registration {
+	return toolruntime.Tool[payArgs, payment]{
 		Name: "pay", Effect: toolruntime.Idempotent, Equal: map[string]string{"amount": "amount"},
 		Resource: func(payArgs) string { return "account" },
 		Run: func(_ context.Context, e toolruntime.Effect, a payArgs) (toolruntime.Receipt[payment], error) {
 			return s.bank.pay(e, a)
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return s
 }
 
 func (s *outlet) byUpdate(store *toolruntime.Store) *outlet {
@@ -500,6 +505,55 @@ func TestHostTxExpires(t *testing.T) {
 		sub := s.prepare(payCall())
 		s.pass(60)
 		err := s.in(ctx, func(run func(string) error, tx toolruntime.HostTx) error {
+			pkg, stored, err := sub.SubmitTx(ctx, tx)
+			if err != nil || stored || pkg.Code() != toolresult.ApprovalInvalid {
+				t.Errorf("%v, %v, %v", pkg, stored, err)
+			}
+			return run(s.insert())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.expect(1, 0, 0)
+	})
+}
+
+// late is an engine whose clock is an hour ahead after so many readings.
+type late struct {
+	engine.Engine
+	readings int
+}
+
+func (l *late) Now() time.Time {
+	if l.readings--; l.readings < 0 {
+		return time.Unix(1_784_419_200, 0).Add(time.Hour)
+	}
+	return time.Unix(1_784_419_200, 0)
+}
+
+func (l *late) Join(ctx context.Context, tx engine.HostTx, unit engine.Unit) error {
+	return l.Engine.(engine.Joiner).Join(ctx, tx, unit)
+}
+
+// TestHostTxExpiresMeanwhile: an approval that expires while the rows are written takes
+// them with it, and nothing of the host's.
+func TestHostTxExpiresMeanwhile(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *outlet) {
+		ctx := context.Background()
+		l := &late{readings: 1000}
+		toolruntime.TestingOnlyWrapEngine(s.TestingOnlyStore(), func(e engine.Engine) engine.Engine {
+			l.Engine = e
+			return l
+		})
+		allow := func(context.Context, toolresult.Principal, string, string) (bool, error) { return true, nil }
+		rt, err := toolruntime.New(s.TestingOnlyStore(), &toolruntime.Options{Authorizer: allow, Approvers: allow}, s.tool())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Runtime = rt
+		sub := s.prepare(payCall())
+		err = s.in(ctx, func(run func(string) error, tx toolruntime.HostTx) error {
+			l.readings = 2 // the third is the one after the rows
 			pkg, stored, err := sub.SubmitTx(ctx, tx)
 			if err != nil || stored || pkg.Code() != toolresult.ApprovalInvalid {
 				t.Errorf("%v, %v, %v", pkg, stored, err)

@@ -82,9 +82,6 @@ func (s *Submission) SubmitTx(ctx context.Context, tx HostTx) (pkg *toolresult.P
 	rt, r, v := s.rt, s.request, s.reservation
 	r.now = rt.now()
 	v.now = r.now
-	if v.now >= v.admission.approval.ExpiresAt {
-		return r.fail(toolresult.ApprovalInvalid), false, nil
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}

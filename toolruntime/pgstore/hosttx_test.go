@@ -204,7 +204,7 @@ func TestHostSession(t *testing.T) {
 		"a hostile search_path": "SET LOCAL search_path = evil, pg_catalog",
 		"no search_path":        "SET LOCAL search_path = ''",
 		"an odd search_path":    `SET search_path = "it's", "a""b", public`,
-		"old texts":             "SET LOCAL standard_conforming_strings = off; SET LOCAL escape_string_warning = off; SET LOCAL search_path = \"it's\"",
+		"old texts":             "SET LOCAL standard_conforming_strings = off; SET LOCAL escape_string_warning = off; SET LOCAL search_path = \"it's\", \"a\\nb\"",
 		"old bytes":             "SET LOCAL bytea_output = 'escape'",
 		"timeouts of its own":   "SET LOCAL lock_timeout = '7s'; SET LOCAL statement_timeout = '8s'",
 		"no durability":         "SET LOCAL synchronous_commit = off",
@@ -618,4 +618,37 @@ func TestHostClosed(t *testing.T) {
 	if err := e.Join(context.Background(), engine.HostTx{Tx: &sql.Tx{}}, nil); !errors.Is(err, toolresult.ErrInvalidInput) {
 		t.Error(err)
 	}
+}
+
+// TestHostMeetsPruning: a call identity that is pruned while a host binds it again is
+// bound anew, in the same transaction.
+func TestHostMeetsPruning(t *testing.T) {
+	ctx := context.Background()
+	l := newLandlord(t, Options{})
+	p, c := refund("key")
+	if refused, err := l.Prepare(ctx, p, c); err != nil || refused.Answer().Code() != toolresult.ApprovalRequired {
+		t.Fatal(refused, err) // and the identity is bound
+	}
+	sub := l.prepare("key")
+	pruning, err := pgtest.Open(t, l.address).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pruning.Exec("DELETE FROM call_bindings"); err != nil {
+		t.Fatal(err)
+	}
+	g := guests["pgx"](t, l.address, "")
+	ended := make(chan error)
+	go func() {
+		_, stored, err := sub.SubmitTx(ctx, g.tx)
+		if err == nil && !stored {
+			err = errors.New("not stored")
+		}
+		ended <- err
+	}()
+	l.waiting(1)
+	if err := errors.Join(pruning.Commit(), <-ended, g.end(true)); err != nil {
+		t.Fatal(err)
+	}
+	l.operations(1)
 }
