@@ -38,8 +38,8 @@ type UpdateTx interface {
 // than once (PostgreSQL repeats what has lost a race), so it only assigns results. On
 // SQLite every other writer of the ledger waits for it; it must not call anything that
 // writes through the same store, which is refused where it is seen by its context. It
-// must not read or write the ledger's tables, end the transaction or change settings;
-// SQLite refuses that with [ErrInvalidInput].
+// must not write the ledger's tables, end the transaction or change settings; SQLite
+// refuses that with [ErrInvalidInput].
 //
 // nil says that the transaction is committed and durable. [ErrCommitUnknown] says that
 // it may be: repeat all of it, from [Runtime.Prepare] on, which answers from the ledger

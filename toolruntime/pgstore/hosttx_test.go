@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -651,4 +652,46 @@ func TestHostMeetsPruning(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.operations(1)
+}
+
+// TestHostAgain: a unit that has met another runs again, without what it wrote before;
+// where the transaction cannot see the other, the host has to repeat.
+func TestHostAgain(t *testing.T) {
+	ctx := context.Background()
+	other := errors.New("another error")
+	tests := []struct {
+		name, begin string
+		err         error
+		times       int // that it fails
+		runs        int
+		want        error
+	}{
+		{"once", "", sql.ErrNoRows, 1, 2, nil},
+		{"always", "", sql.ErrNoRows, 9, 3, toolruntime.ErrRepeat},
+		{"unseen", "ISOLATION LEVEL REPEATABLE READ", sql.ErrNoRows, 1, 1, toolruntime.ErrRepeat},
+		{"for another reason", "", other, 1, 1, other},
+	}
+	e, address := newEngine(t, Options{})
+	for way, open := range guests {
+		for _, tt := range tests {
+			t.Run(way+"/"+tt.name, func(t *testing.T) {
+				g, runs := open(t, address, tt.begin), 0
+				err := e.Join(ctx, g.tx.HostTx(), func(ctx context.Context, q dbgen.Querier) error {
+					if n, err := q.PauseTool(ctx, dbgen.PauseToolParams{ToolName: "tool", Actor: "dana", Reason: "r", PausedAt: 1, RowDigest: make([]byte, 32)}); err != nil || n != 1 {
+						return fmt.Errorf("run %d: %d rows, %w", runs, n, err)
+					}
+					if runs++; runs <= tt.times {
+						return tt.err
+					}
+					return nil
+				})
+				if !errors.Is(err, tt.want) || runs != tt.runs {
+					t.Errorf("%v after %d runs, want %v after %d", err, runs, tt.want, tt.runs)
+				}
+				if err := g.end(false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
 }
