@@ -67,8 +67,12 @@ func stopping(ctx context.Context, what string, points ...string) (string, conte
 	return point, ctx, nil
 }
 
-// dispatch carries a call out, or leaves a write to the workers.
+// dispatch carries a call out, or leaves a write to the workers. With request.later a
+// new write is not reserved but put there, and there is no answer.
 func (rt *Runtime) dispatch(ctx context.Context, r request, o DispatchOptions) (*toolresult.Package, error) {
+	if err := rt.store.mayBegin(ctx); err != nil {
+		return nil, err
+	}
 	if err := rt.reversion(ctx, &r); err != nil {
 		return nil, err
 	}
@@ -161,6 +165,10 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 	v.admission = &admission{approval: approval, effect: r.tool.effect, version: r.tool.version, own: rt.own}
 	if !r.reserve {
 		v.admission.worker, v.admission.lease = o.WorkerID, o.Lease
+	}
+	if r.later != nil {
+		r.later.request, r.later.current, r.later.reservation = *r, current, v
+		return nil, nil
 	}
 	rec, err := rt.store.reserve(ctx, v)
 	if err != nil {

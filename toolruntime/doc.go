@@ -8,7 +8,9 @@
 //     needs an approval and an idempotency key; a repetition is answered from the
 //     ledger and runs nothing.
 //   - [Runtime.Submit] for one that workers shall carry out, [Runtime.Work] to be
-//     such a worker, and [Runtime.Await] for the answer.
+//     such a worker, and [Runtime.Await] for the answer. [Runtime.Prepare] and
+//     [Submission.SubmitTx] submit in a transaction of the host's, together with rows
+//     of its own: [Store.Update], or package pgstore's SQLTx and PgxTx.
 //   - [Runtime.Status] when an answer was OUTCOME_UNKNOWN or ACCEPTED. It never causes
 //     an effect. [Runtime.QueryStatus] is the same for a model's own question.
 //   - [Runtime.Process] to finish one operation that a dead process has left, as far as
@@ -32,5 +34,6 @@
 // Who may use a tool on a resource ([Authorizer]), who may approve ([Approvers]),
 // and, optionally, who a principal is now ([Resolver]). What is left out denies.
 // None of these runs inside a transaction, and neither does a tool's code, but for
-// RunTx of a [Transactional] tool, which is for that.
+// RunTx of a [Transactional] tool, which is for that. (The one exception is an approver
+// who is asked about in SubmitTx, where somebody else was faster.)
 package toolruntime

@@ -168,6 +168,8 @@ type request struct {
 	stop         string // where the process dies, in a drill
 	reserve      bool   // a write is accepted, and left to the workers
 	tellAccepted bool   // ACCEPTED is among the answers, which the contract's own methods never give
+
+	later *Submission // where a new write is put instead of being reserved
 }
 
 // accept checks what the trusted host says, and binds the call.

@@ -16,7 +16,8 @@ import (
 // been committed and is durable; one that returns an error matching
 // [ErrCommitUnknown] may be repeated with equal arguments and then gives the answer
 // that it would have given. No callback of the host runs inside a transaction, and no
-// tool's code does but RunTx, for which it is made.
+// tool's code does but RunTx, for which it is made; [Store.Update] is for code of the
+// host's that wants one.
 //
 // Open one with package sqlitestore or pgstore. It is safe for concurrent use.
 type Store struct {
@@ -131,6 +132,14 @@ func scopeOf(b *toolresult.Bound) dbgen.GetOperationByScopeParams {
 	}
 }
 
+func lookupOf(b *toolresult.Bound) dbgen.LookupParams {
+	p, c := b.Principal(), b.Call()
+	return dbgen.LookupParams{
+		TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
+		Provider: c.Provider, APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID,
+	}
+}
+
 // found turns "no rows" into false.
 func found(err error) (bool, error) {
 	if errors.Is(err, sql.ErrNoRows) {
@@ -151,34 +160,36 @@ type lookup struct {
 // the call's scope with the receipt that answers it: of its event, the record has
 // the number of attempts alone.
 func (s *Store) lookup(ctx context.Context, b *toolresult.Bound, purpose toolresult.Purpose) (l lookup, err error) {
-	p, c := b.Principal(), b.Call()
-	key := dbgen.LookupParams{
-		TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
-		Provider: c.Provider, APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID,
-	}
+	key := lookupOf(b)
 	if err := s.holdsScope(&key); err != nil {
 		return l, err
 	}
 	var fingerprint string
-	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		l = lookup{}
-		row, err := q.Lookup(ctx, key)
-		taken, err := found(err)
-		if err != nil {
-			return err
-		}
-		if taken {
-			l.current, fingerprint = lookedUp(&row), row.Fingerprint
-			return nil
-		}
-		// In this order: what is pruned between the two reads has its tombstone.
-		free, err := q.LookupFree(ctx, dbgen.LookupFreeParams(key))
-		l.pruned, fingerprint = free.Tombstones > 0, free.Fingerprint
+	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		l, fingerprint, err = look(ctx, q, key)
 		return err
 	})
 	l.bound = fingerprint != ""
 	l.same = l.bound && fingerprint == b.Fingerprint(purpose)
 	return l, err
+}
+
+// look reads what lookup returns, but for what a call identity is bound to: that is
+// the fingerprint, or "".
+func look(ctx context.Context, q dbgen.Querier, key dbgen.LookupParams) (l lookup, fingerprint string, err error) {
+	row, err := q.Lookup(ctx, key)
+	taken, err := found(err)
+	if err != nil {
+		return l, "", err
+	}
+	if taken {
+		l.current = lookedUp(&row)
+		return l, row.Fingerprint, nil
+	}
+	// In this order: what is pruned between the two reads has its tombstone.
+	free, err := q.LookupFree(ctx, dbgen.LookupFreeParams(key))
+	l.pruned = free.Tombstones > 0
+	return l, free.Fingerprint, err
 }
 
 func lookedUp(row *dbgen.LookupRow) *record {

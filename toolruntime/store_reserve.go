@@ -66,28 +66,33 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 		return tried, nil
 	}
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		v, o, binding := v, o, binding
-		if now := s.anew(v.term()).now; v.admission != nil && now != v.now {
-			v.now = now
-			o, binding = newOperation(v), bindingOf(v)
-		}
-		if err := bindCall(ctx, q, binding); err != nil {
-			return err
-		}
-		if v.admission == nil {
-			return checkScope(ctx, q, v)
-		}
-		r, err = insertOperation(ctx, q, v, o)
+		r, err = s.reserveIn(ctx, q, v, o, binding)
 		if doubt != nil && errors.Is(err, errScopeChanged) {
 			r, err = tried.recover(ctx, q)
-			return err
-		}
-		if err == nil && s.anew(v.term()).now >= v.admission.approval.ExpiresAt {
-			err = errApprovalExpired // nothing comes between this and the commit
 		}
 		return err
 	})
 	return r, inDoubt(err, doubt)
+}
+
+// reserveIn is the body of a reservation's transaction, which is to end after it. The
+// rows are made anew where the clock is no longer what it was.
+func (s *Store) reserveIn(ctx context.Context, q dbgen.Querier, v reservation, o dbgen.Operation, binding dbgen.InsertCallBindingParams) (*record, error) {
+	if now := s.anew(v.term()).now; v.admission != nil && now != v.now {
+		v.now = now
+		o, binding = newOperation(v), bindingOf(v)
+	}
+	if err := bindCall(ctx, q, binding); err != nil {
+		return nil, err
+	}
+	if v.admission == nil {
+		return nil, checkScope(ctx, q, v)
+	}
+	r, err := insertOperation(ctx, q, v, o)
+	if err == nil && s.anew(v.term()).now >= v.admission.approval.ExpiresAt {
+		err = errApprovalExpired // nothing comes between this and the commit
+	}
+	return r, err
 }
 
 // term is the lease that the operation is reserved with.

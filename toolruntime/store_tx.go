@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/failpoint"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -18,6 +19,15 @@ type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// lend is tx for the statements of the host, which must not touch the ledger: the
+// engine keeps them from it, where it can.
+func lend(tx dbgen.DBTX) Tx {
+	if g, ok := tx.(engine.Guarded); ok {
+		return g.Guard()
+	}
+	return tx
 }
 
 // runTx has a transactional effect and records it, in one transaction: both
@@ -71,7 +81,7 @@ func (s *Store) commitWith(ctx context.Context, c *record, effect func(Tx) (tool
 		if err := r.mayEnd(fence); err != nil {
 			return err
 		}
-		e, err := effect(tx)
+		e, err := effect(lend(tx))
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,15 @@ import (
 // ACCEPTED is no success: the status of its package is unknown, and it tells the model
 // not to say that the action was done.
 func (rt *Runtime) Submit(ctx context.Context, p toolresult.Principal, c toolresult.Call, approvals ...toolresult.Approval) (*toolresult.Package, error) {
+	pkg, err := rt.submit(ctx, p, c, approvals, nil)
+	if err == nil && pkg.Code() == toolresult.Accepted {
+		rt.signal()
+	}
+	return pkg, err
+}
+
+// submit reserves a write for the workers, or puts a new one into later.
+func (rt *Runtime) submit(ctx context.Context, p toolresult.Principal, c toolresult.Call, approvals []toolresult.Approval, later *Submission) (*toolresult.Package, error) {
 	_, ctx, err := stopping(ctx, "Submit")
 	if err != nil {
 		return nil, err
@@ -24,12 +33,8 @@ func (rt *Runtime) Submit(ctx context.Context, p toolresult.Principal, c toolres
 	if err != nil {
 		return nil, err
 	}
-	r.tellAccepted, r.reserve = true, true
-	pkg, err := rt.dispatch(ctx, r, DispatchOptions{Approvals: approvals})
-	if err == nil && pkg.Code() == toolresult.Accepted {
-		rt.signal()
-	}
-	return pkg, err
+	r.tellAccepted, r.reserve, r.later = true, true, later
+	return rt.dispatch(ctx, r, DispatchOptions{Approvals: approvals})
 }
 
 // signal wakes an idle worker of this process.

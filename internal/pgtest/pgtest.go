@@ -6,6 +6,7 @@ package pgtest
 import (
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -102,6 +103,48 @@ func Schema(t testing.TB) string {
 	return With(server, "search_path", name)
 }
 
+// SkipExamples skips the examples of a test binary where there is no server and none is
+// required: an example cannot skip itself. It is for TestMain, before [Main].
+func SkipExamples() {
+	flag.Parse()
+	if os.Getenv(URLVariable) != "" || os.Getenv("TOOLRUNTIME_REQUIRE_POSTGRES") == "1" || binaries() != "" {
+		return
+	}
+	skip := flag.Lookup("test.skip").Value
+	if err := skip.Set(strings.TrimPrefix(skip.String()+"|^Example", "|")); err != nil {
+		panic(err)
+	}
+}
+
+// Example makes empty schemas on the shared server for an example, and returns the URLs
+// under which each is the search_path.
+func Example(names ...string) (urls []string, drop func()) {
+	server, err := shared()
+	if err != nil {
+		panic(err)
+	}
+	db, err := sql.Open("pgx", server)
+	if err != nil {
+		panic(err)
+	}
+	do := func(statement string) {
+		if _, err := db.Exec(statement); err != nil {
+			panic(err)
+		}
+	}
+	for _, name := range names {
+		do("DROP SCHEMA IF EXISTS " + name + " CASCADE")
+		do("CREATE SCHEMA " + name)
+		urls = append(urls, With(server, "search_path", name))
+	}
+	return urls, func() {
+		defer db.Close()
+		for _, name := range names {
+			do("DROP SCHEMA " + name + " CASCADE")
+		}
+	}
+}
+
 // With adds a parameter to a URL.
 func With(server, name, value string) string {
 	u, err := url.Parse(server)
@@ -153,15 +196,8 @@ func NewCluster(settings ...string) (*Cluster, error) {
 // prepare finds the binaries and makes the folder. PostgreSQL refuses to run as
 // root, so root's tests run it as somebody else.
 func prepare() (*Cluster, error) {
-	c := &Cluster{}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	slices.Sort(found)
-	switch path, err := exec.LookPath("initdb"); {
-	case len(found) > 0:
-		c.binaries = filepath.Dir(found[len(found)-1])
-	case err == nil:
-		c.binaries = filepath.Dir(path)
-	default:
+	c := &Cluster{binaries: binaries()}
+	if c.binaries == "" {
 		return nil, errNoBinaries
 	}
 	// A socket's path holds 107 bytes at most.
@@ -184,6 +220,19 @@ func prepare() (*Cluster, error) {
 		return c, os.Chown(folder, uid, gid)
 	}
 	return c, errors.New("pgtest: no unprivileged user to run PostgreSQL")
+}
+
+// binaries is the folder of PostgreSQL's, or "".
+func binaries() string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	slices.Sort(found)
+	if len(found) > 0 {
+		return filepath.Dir(found[len(found)-1])
+	}
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path)
+	}
+	return ""
 }
 
 // CloneOf makes a standby of a running cluster, by name, and starts it.

@@ -7,4 +7,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	pgtest.SkipExamples()
+	os.Exit(pgtest.Main(m))
+}

@@ -118,6 +118,8 @@ type pgEngine struct {
 	noKeys   atomic.Bool // the role may not use the sequence of operations
 
 	clock clock
+	// serverIs is where the store's connections lead, once somebody has asked.
+	serverIs atomic.Pointer[string]
 
 	lookups gatherer[*lookup]
 	writes  gatherer[*write]

@@ -35,7 +35,8 @@ type committer struct {
 	log     *logGuard
 	watch   *watch
 	last    sight // after the last commit
-	version any   // of the schema, when the database was opened or became smaller
+	version any   // of the schema, when the database was opened or became smaller; what the host has made since belongs to it
+	guard   guard // of the host's statements
 	tried   bool  // to save what the log has, after it was found gone
 	saved   bool  // and it is saved: the log is empty
 
@@ -70,6 +71,7 @@ func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (
 	if err != nil {
 		return c, err // whoever closes c closes the connection
 	}
+	c.driver.RegisterAuthorizer(c.guard.allow)
 	c.queries = newQueries(&direct{Conn: conn, driver: c.driver}, c.driver)
 	c.version, err = pragma(c.driver, "schema_version")
 	return c, classify(err)
@@ -245,12 +247,25 @@ func (c *committer) commitAll(batch []*pending) {
 
 // runAlone runs p in the open transaction and ends both.
 func (c *committer) runAlone(p *pending) {
+	before := c.schemaFor(p)
 	if p.err = c.call(p); p.err != nil {
 		c.rollback()
 	} else {
-		p.err = c.commit()
+		after := c.schemaFor(p)
+		if p.err = c.commit(); p.err == nil && p.alone && before == c.version {
+			c.version = after // what the host has made is no VACUUM
+		}
 	}
 	close(p.done)
+}
+
+// schemaFor is the version of the schema, where p may change it.
+func (c *committer) schemaFor(p *pending) any {
+	if !p.alone {
+		return nil
+	}
+	version, _ := pragma(c.driver, "schema_version")
+	return version
 }
 
 // runInSavepoint runs p so that it leaves nothing behind when it fails. It returns
@@ -298,7 +313,7 @@ func (c *committer) body(p *pending) (err error) {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	err = classify(p.unit(context.WithoutCancel(p.ctx), c.queries, c.conn))
+	err = classify(p.unit(context.WithoutCancel(p.ctx), c.queries, lent{c.conn, c}))
 	c.log.note(err)
 	if err == nil && c.driver.AutoCommit() {
 		err = errTransactionLost

@@ -42,7 +42,7 @@ func inspect(ctx context.Context, conn *sql.Conn) (engine.Health, error) {
 	if err != nil {
 		return h, err
 	}
-	h.ForeignKeyViolations, err = list(ctx, conn, "PRAGMA foreign_key_check", func(rows *sql.Rows) (string, error) {
+	h.ForeignKeyViolations, err = list(ctx, conn, orphans, func(rows *sql.Rows) (string, error) {
 		var table, parent string
 		var row sql.NullInt64
 		var key int64

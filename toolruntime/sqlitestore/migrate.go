@@ -261,7 +261,7 @@ SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM goose_db_version);`
 		}
 		report.Applied = append(report.Applied, m.Name)
 	}
-	violations, err := list(ctx, conn, "PRAGMA foreign_key_check", func(*sql.Rows) (string, error) { return "", nil })
+	violations, err := list(ctx, conn, orphans, func(*sql.Rows) (string, error) { return "", nil })
 	if err == nil && len(violations) > 0 {
 		err = fmt.Errorf("%w: %d foreign keys are broken", engine.ErrContract, len(violations))
 	}

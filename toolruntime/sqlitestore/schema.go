@@ -54,6 +54,14 @@ var wanted = sync.OnceValues(func() (map[object]string, error) {
 	return schemaOf(ctx, conn)
 })
 
+// ledgerTables are the ledger's, as a list in SQL. Others are the host's, and whether
+// their rows hold together is nobody's concern here.
+const ledgerTables = `('runtime_metadata', 'call_bindings', 'operations', 'outbox', 'downstream_receipts', 'local_receipts',
+	'rejected_receipts', 'attempts', 'resolutions', 'paused_tools', 'tombstones', 'tombstone_resolutions')`
+
+// orphans asks for the rows of the ledger whose parent is missing.
+const orphans = `SELECT "table", rowid, parent, fkid FROM pragma_foreign_key_check WHERE lower("table") IN ` + ledgerTables
+
 // bookkeepingTable is goose's table: its command makes it in words of its own.
 const bookkeepingTable = "goose_db_version"
 

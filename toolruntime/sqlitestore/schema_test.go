@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,4 +102,84 @@ func auditOf(t *testing.T, path string) *toolruntime.AuditReport {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestHostsTables: tables of the host's, and what is wrong with them, are neither the
+// audit's concern nor a migration's, nor a backup's, which has them.
+func TestHostsTables(t *testing.T) {
+	ctx := context.Background()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "ledger.db")
+	store, err := Open(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Update(ctx, func(ctx context.Context, tx toolruntime.UpdateTx) error {
+		_, err := tx.ExecContext(ctx, "CREATE TABLE app_orders (number INTEGER PRIMARY KEY); CREATE TABLE app_lines (number INTEGER REFERENCES app_orders)")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite3", path) // without foreign keys
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("INSERT INTO app_lines VALUES (7)"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(ctx, conn, nil, 0, &Migration{}); err != nil {
+		t.Errorf("a migration: %v", err)
+	}
+	if err := errors.Join(conn.Close(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compact(ctx, path, nil); err != nil {
+		t.Error(err)
+	}
+	copied := filepath.Join(folder, "backup.db")
+	if report, err := Backup(ctx, path, copied, nil); err != nil || !report.Passed {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	if store, err = Open(ctx, copied, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	n := 0
+	if err := store.Update(ctx, func(ctx context.Context, tx toolruntime.UpdateTx) error {
+		return tx.QueryRowContext(ctx, "SELECT number FROM app_lines").Scan(&n)
+	}); err != nil || n != 7 {
+		t.Errorf("in the backup: %d, %v", n, err)
+	}
+}
+
+// TestTableNames: the ledger has the tables that are listed, and no name of its own begins
+// with app_, which is the host's.
+func TestTableNames(t *testing.T) {
+	want, err := wanted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := strings.Count(ledgerTables, "'") / 2
+	for o := range want {
+		if strings.HasPrefix(o.name, "app_") {
+			t.Errorf("%s %s", o.kind, o.name)
+		}
+		if o.kind != "table" || o.name == bookkeepingTable || strings.HasPrefix(o.name, "sqlite_") {
+			continue
+		}
+		if listed--; !strings.Contains(ledgerTables, "'"+o.name+"'") {
+			t.Errorf("%s is not listed", o.name)
+		}
+	}
+	if listed != 0 {
+		t.Errorf("%d tables too many are listed", listed)
+	}
 }
