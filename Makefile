@@ -14,18 +14,17 @@ FUZZTIME     ?= 20s
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-# What takes minutes is in test-long: processes that are killed, races, cancellations,
-# and every column of every row changed.
-LONG = ^(TestCrash|TestVectorsTraces|TestPostgresCrashes|TestPostgresFailover|TestRaceGoroutines|TestRaceProcesses|TestCancel|TestAnswerIsDurable|TestTamper)$$
+# With -short a test that takes more than two seconds is left out.
+test: ## Run the tests, but for the long ones (a minute, once everything is built)
+	$(GO) test -short -timeout $(TEST_TIMEOUT) ./...
 
-test: ## Run the tests, but for the long ones (under three minutes)
-	$(GO) test -short -skip '$(LONG)' -timeout $(TEST_TIMEOUT) ./...
+# Under the race detector is what runs concurrently: not what is killed.
+CONCURRENT = ^Test(Race|Cancel|Answer|Work|Together|Prune|Detached)
 
-# Under the race detector without what has no goroutines of its own to race.
-test-long: ## Run every test, and what runs concurrently under the race detector too (ten minutes)
+test-long: ## Run every test, and what runs concurrently under the race detector too (eight minutes)
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
-	$(GO) test -race -short -timeout $(TEST_TIMEOUT) -skip 'TestTamper|TestVectors|TestRaceProcesses' \
-	  ./toolruntime/... ./toolresult ./conformance
+	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./toolruntime/... ./conformance
+	$(GO) test -race -run '$(CONCURRENT)' -skip RaceProcesses -timeout $(TEST_TIMEOUT) ./toolruntime/... ./conformance
 
 check: generate-check ## Check formatting, vet, lint, generated code, SQL and migrations
 	@test -z "$$(gofmt -l .)" || { echo "gofmt needed:"; gofmt -l .; exit 1; }

@@ -61,6 +61,9 @@ func TestAnswerChild(t *testing.T) {
 // callers, who share commits, kills itself at the moment of an answer; whatever it
 // has answered until then is in the ledger.
 func TestAnswerIsDurable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,9 @@ func withLedgerClock(d *desk, o *toolruntime.Options, _ *[]toolruntime.Registrat
 // whose clocks are ten minutes apart either way. Nothing has its effect twice, and no
 // lease is taken from its holder.
 func TestHostsWithOtherClocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	e := engineNamed(t, "postgres")
 	bank, url := openBank(t)
 	// Each payment takes most of its lease.

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	crashRound  = 50  // kills between two checks
-	crashKills  = 100 // in all, unless TOOLRUNTIME_CRASH_KILLS says otherwise
-	shortKills  = 25
+	crashRound  = 50                     // kills between two checks
+	crashKills  = 100                    // in all, unless TOOLRUNTIME_CRASH_KILLS says otherwise
 	killEvery   = 100 * time.Millisecond // at most; half of it on average
 	woundEvery  = 8                      // kills, on average, between two wounds of the ledger's files
 	backlogTime = 7200                   // seconds: longer than any backoff and lease, and than hosts are wrong
@@ -46,14 +45,14 @@ func crashFaults(seed uint64, dedup string) payments.Switches {
 // of the work. On SQLite the ledger's files are moved, replaced or removed meanwhile,
 // and come back; on PostgreSQL each process is on a host whose clock is wrong.
 func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TOOLRUNTIME_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
 	kills := crashKills
-	if testing.Short() {
-		kills = shortKills
-	}
 	if s := os.Getenv("TOOLRUNTIME_CRASH_KILLS"); s != "" {
 		kills, _ = strconv.Atoi(s)
 	}

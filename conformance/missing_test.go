@@ -108,6 +108,9 @@ func (tab *table) restore(t *testing.T, d *desk, db *sql.DB) {
 // TestMistyped: whatever a column holds, no answer, error or finding quotes it, and
 // the audit goes on beside it.
 func TestMistyped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	loose := func(table, column string) map[string]string {
 		return map[string]string{
 			"sqlite": fmt.Sprintf(`PRAGMA foreign_keys = OFF; CREATE TABLE loose AS SELECT * FROM %[1]s; DROP TABLE %[1]s;

@@ -177,6 +177,9 @@ func long() bool { return os.Getenv("TOOLRUNTIME_TORTURE") != "" }
 // and the server is restarted without a shutdown, twice. Every operation ends, no
 // effect happens twice, and the audit is clean.
 func TestPostgresCrashes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	processes, operations := 4, 400
 	if long() {
 		processes, operations = 8, 2000

@@ -18,6 +18,9 @@ import (
 // load, and the standby promoted. Clients that know both servers go on, and
 // nothing that was acknowledged is lost.
 func TestPostgresFailover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	primary, err := pgtest.NewCluster()
 	if err != nil {

@@ -119,6 +119,9 @@ func (c *child) hear(t *testing.T) string {
 
 // TestRaceProcesses runs every contest between processes.
 func TestRaceProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	forEachEngine(t, func(t *testing.T, e engine) {
 		children := make([]*child, racers)
 		for i := range children {

@@ -101,6 +101,9 @@ func TestPruneDamagedCall(t *testing.T) {
 // TestPruneWhileApproving: identities of refused calls are pruned while the very
 // same calls come back approved. Every operation keeps its first call's identity.
 func TestPruneWhileApproving(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	forEachEngine(t, func(t *testing.T, e engine) {
 		const keys, rounds = 40, 5
 		var mu sync.Mutex

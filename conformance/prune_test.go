@@ -240,6 +240,9 @@ func TestPruneDamaged(t *testing.T) {
 // TestPruneWhileDispatching: replays, new calls and two prunings at once. Nobody
 // sees half of an operation, and no key has a second effect.
 func TestPruneWhileDispatching(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	forEachEngine(t, func(t *testing.T, e engine) {
 		const keys, callers, rounds = 60, 4, 3
 		var mu sync.Mutex

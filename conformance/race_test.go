@@ -20,12 +20,12 @@ import (
 
 const racers = 8
 
-// rounds is how often each race is run; a short run has fewer.
+// rounds is how often each race is run.
 func rounds() int {
-	if testing.Short() {
-		return 5
+	if long() {
+		return 50
 	}
-	return 50
+	return 10
 }
 
 // A contest is a race that must have one result whoever wins.
@@ -137,6 +137,9 @@ func expectCounts(d *desk, want toolruntime.Counts) {
 // TestRaceGoroutines runs every contest between stores of one process, and
 // between goroutines that share one.
 func TestRaceGoroutines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	forEachEngine(t, func(t *testing.T, e engine) {
 		for _, c := range contests {
 			for _, shared := range []bool{false, true} {
@@ -186,6 +189,9 @@ func tally(answers []string) map[string]int {
 // TestCancel cancels reservations at random moments: each is answered, kept
 // whole or not kept at all, and the store goes on working.
 func TestCancel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TOOLRUNTIME_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)

@@ -76,6 +76,9 @@ func TestSeed(t *testing.T) {
 
 // TestSeedEngines runs on the other engines what is not about SQLite itself.
 func TestSeedEngines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	forEachEngine(t, func(t *testing.T, e engine) {
 		if e.name == "sqlite" {
 			t.Skip("TestSeed runs on it")

@@ -103,6 +103,9 @@ func (d *desk) resolve(statusRef string, decision toolruntime.Decision) {
 // TestTamper changes every column of every row, in several ways each, past the
 // runtime: the schema refuses it, or the audit finds it and names nobody.
 func TestTamper(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	forEachEngine(t, func(t *testing.T, e engine) {
 		d := mixedLedger(t, e)
 		d.addTombstone()

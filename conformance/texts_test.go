@@ -36,6 +36,9 @@ func letters(n int) string {
 // before anything is stored, with the field's name. SQLite holds whatever the contract
 // allows.
 func TestTextsAtTheEdge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	const most = 2640 // bytes of one key of PostgreSQL
 	type texts struct{ tenant, subject, tool, key, call, response string }
 	short := func(change func(*texts)) texts {

@@ -91,6 +91,9 @@ type traceOperation struct {
 // TestVectorsTraces replays random walks of an independent implementation step
 // by step, each on a fresh database, and compares every answer and every row.
 func TestVectorsTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	forEachEngine(t, func(t *testing.T, e engine) {
 		eachLine(t, vectorFile(t, "traces.jsonl"), func(t *testing.T, tr trace) {
 			t.Run(tr.ID, func(t *testing.T) {

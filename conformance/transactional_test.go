@@ -37,6 +37,9 @@ func bookTool(e engine, name string, then func() error) toolruntime.Tool[payment
 // TestTransactional: effect and receipt are kept together or not at all, and what
 // was rolled back happens later, once, unless it was for good.
 func TestTransactional(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	tests := []struct {
 		name  string
 		then  func() error

@@ -206,6 +206,9 @@ func TestVersionsConflict(t *testing.T) {
 // tool, its revisions or its effect kind; it hides nothing behind it, and is told
 // once in the log and always in the numbers.
 func TestWorkLeavesOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	done := func(_ context.Context, e toolruntime.Effect, _ noteArgs) (toolruntime.Receipt[note], error) {
 		return noteReceipt(e, "done"), nil
 	}

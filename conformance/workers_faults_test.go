@@ -44,6 +44,9 @@ func effectsOf(t testing.TB, s *payments.Server, b *toolresult.Bound) int {
 // TestWorkFaults: what a payment ends as, whatever the bank does wrong once, by
 // the kind of the effect, and how many effects there are then.
 func TestWorkFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	const (
 		paid    = "succeeded, 1 effect"
 		nobody  = "in_review OUTCOME_UNKNOWN, 0 effects" // nothing has happened, but nobody can say so

@@ -207,6 +207,9 @@ func drain(p *process) {
 // same tool waiting. The clock stands still, so none of them is due twice, and
 // the good ones end although every bad one was accepted before them.
 func TestWorkPoison(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	const poison, good = 100, 1000
 	forEachEngine(t, func(t *testing.T, e engine) {
 		var mu sync.Mutex

@@ -101,6 +101,9 @@ func isLabels(v any) bool {
 }
 
 func TestEveryMutationIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	for _, s := range subjects(t) {
 		if problems := toolresult.Validate(s.bound, s.spec, s.pkg); len(problems) > 0 {
 			t.Fatalf("%s: the original: %v", s.name, problems)
@@ -118,6 +121,9 @@ func TestEveryMutationIsFound(t *testing.T) {
 // TestReboundMutations gives the forger the digests as well: what is left to him
 // is what no receiver can recompute.
 func TestReboundMutations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	for _, s := range subjects(t) {
 		for _, m := range mutants(t, s.pkg) {
 			if strings.HasPrefix(m.path, "protected_audit.binding") || !rebind(s.bound, m.tree) {

@@ -115,6 +115,9 @@ func TestAuditDamage(t *testing.T) {
 // TestAuditListsTheFirst: of more findings than are listed, those of the first
 // rows are, whichever part of the ledger was ready first.
 func TestAuditListsTheFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	rt := damagedLedger(t, 600, "UPDATE operations SET updated_at = updated_at + 1")
 	r, err := rt.TestingOnlyAuditInParts(context.Background(), nil)
 	if err != nil {

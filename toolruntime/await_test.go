@@ -19,6 +19,9 @@ import (
 // TestStatus: what became of a call is asked with the call as it was, and the answer
 // is that call's.
 func TestStatus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	later, other, reused, stranger := payCall(), payCall(), payCall(), payCall()
 	later.CallID = "later"

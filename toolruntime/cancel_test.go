@@ -84,6 +84,9 @@ func TestCancel(t *testing.T) {
 // TestCancelTooLate: once an attempt has begun, whatever it has come to, an operation
 // cannot be cancelled, and nothing of it changes.
 func TestCancelTooLate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	attempt := func(point drill.Point, fail error) func(*fixture) {
 		return func(f *fixture) {

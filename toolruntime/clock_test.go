@@ -80,6 +80,9 @@ func newHurried(t *testing.T, open func(*testing.T) (*toolruntime.Store, error),
 // TestApprovalAtTheCommit: an approval is held against the moment of the
 // commit, whatever takes the time until then.
 func TestApprovalAtTheCommit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	const late = 2 * time.Minute
 	tests := []struct {
 		name string

@@ -274,6 +274,9 @@ func (f *fixture) checkInvariants() {
 // again. Whatever the caller saw, the ledger stays whole, and repeating the
 // flow ends it with one effect.
 func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	t.Run("sqlite", func(t *testing.T) { faults(t, openSQLite) })
 	t.Run("postgres", func(t *testing.T) { faults(t, openPostgres) })
 }

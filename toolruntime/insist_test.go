@@ -116,6 +116,9 @@ func (f *fixture) attempts() string {
 // database says meanwhile and whether or not it says the truth, by everything that
 // may have one.
 func TestReceiptInHand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	flows := map[string]func(*fixture) error{
 		"dispatch": func(f *fixture) error { _, err := f.dispatch(alive); return err },
 		"process": func(f *fixture) error {
@@ -164,6 +167,9 @@ func TestReceiptInHand(t *testing.T) {
 // TestEndingInHand: how an attempt without a receipt has ended is recorded in the
 // same way.
 func TestEndingInHand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	later, never, lost := toolruntime.RetryLater(0, errFault), toolruntime.GiveUp(errFault), errors.New("connection reset")
 	tests := []struct {
 		name   string

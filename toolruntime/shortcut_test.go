@@ -103,6 +103,9 @@ func TestShortcut(t *testing.T) {
 // that follows finds out what became of it, and the call ends as it would have.
 // Where that one goes wrong too, repeating the flow ends it with one effect.
 func TestShortcutFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	flows := []struct {
 		name, at string
 		prepare  func(*fixture)

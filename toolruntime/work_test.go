@@ -303,6 +303,9 @@ func TestWorkGivesUp(t *testing.T) {
 // TestWorkRenews: a handler that takes longer than its lease keeps it, and runs
 // once, although another worker is waiting for it.
 func TestWorkRenews(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	hold := make(chan struct{})
 	s := newShop(t, toolruntime.Idempotent, func(_ context.Context, e toolruntime.Effect, _ int) (toolruntime.Receipt[payment], error) {
 		<-hold

@@ -110,6 +110,9 @@ func checkFile(t *testing.T, root, path string) {
 // TestConsumer builds a service that imports the library, and looks at what it
 // gets: no tool, and nothing that only our tests need.
 func TestConsumer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

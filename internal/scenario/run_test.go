@@ -96,6 +96,9 @@ func TestContractSetCoversTheCatalogue(t *testing.T) {
 // TestEveryExpectedValueDecides changes one expected value at a time, and wants
 // exactly its step to fail and exactly its field to be named.
 func TestEveryExpectedValueDecides(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	changes := []struct {
 		field  string
 		change func(*answer)

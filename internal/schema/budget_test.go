@@ -12,6 +12,9 @@ import (
 // TestBudgetIsTime grows a value until the budget refuses it, and measures the
 // validator on the last one that it did not refuse.
 func TestBudgetIsTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	items := func(x any) func(n int) any {
 		return func(n int) any { return a(list(n, func(int) any { return x })) }
 	}

@@ -148,6 +148,9 @@ func list(n int, element func(i int) any) []any {
 }
 
 func TestHostileSchemasAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	cyclic := map[string]any{}
 	cyclic["a"], cyclic["b"] = cyclic, cyclic
 	doubling := `"$defs":{` + repeat(30, func(i int) string {
@@ -232,6 +235,9 @@ func shape(bits uint, brackets int) any {
 }
 
 func TestLargeSchemasCompileInTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	for name, text := range map[string]string{
 		"boolean properties":   object(`"properties":{` + fill(func(i int) string { return fmt.Sprintf(`"%d":true`, i) }) + `}`),
 		"empty properties":     object(`"properties":{` + fill(func(i int) string { return fmt.Sprintf(`"%d":{}`, i) }) + `}`),

@@ -57,6 +57,9 @@ func audit(t *testing.T, address string) *toolruntime.AuditReport {
 // TestAuditDurability: the audit passes only on a server that keeps what it
 // acknowledges.
 func TestAuditDurability(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	address := newLedger(t, 2)
 	r := audit(t, address)
 	if !r.Passed || r.JournalMode != "postgresql-wal" || r.Synchronous != 2 || r.PostgreSQLVersion == "" || r.SQLiteVersion != "" ||
@@ -73,6 +76,9 @@ func TestAuditDurability(t *testing.T) {
 
 // TestAuditUnsafeServer: fsync and full_page_writes belong to the server.
 func TestAuditUnsafeServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	for _, setting := range []string{"fsync", "full_page_writes"} {
 		c, err := pgtest.NewCluster(setting + "=off")
 		if err != nil {
@@ -90,6 +96,9 @@ func TestAuditUnsafeServer(t *testing.T) {
 
 // TestAuditDamage: what the server itself knows to be wrong is a finding.
 func TestAuditDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	tests := []struct{ name, damage, integrity, foreign string }{
 		{"unlogged table", "ALTER TABLE call_bindings SET UNLOGGED", "table call_bindings is not written to the log", ""},
 		{"invalid index", "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'operations_pkey'::regclass", "index operations_pkey is not valid", ""},
@@ -144,6 +153,9 @@ func TestAuditTrees(t *testing.T) {
 // TestAuditLosesConnection: an audit whose connection is lost, wherever that is, says
 // that the server is not available, and nothing about the ledger.
 func TestAuditLosesConnection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	address := newLedger(t, 30)
 	admin := pgtest.Open(t, address)
 	before, after := newCutter(t, false), newCutter(t, true)

@@ -46,6 +46,9 @@ func TestSchemaFacts(t *testing.T) {
 // TestAuditSchema: what was added to the ledger's tables, taken from them or changed
 // in them is found; what a host has beside them, and what it may choose, is not.
 func TestAuditSchema(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	for _, test := range []struct {
 		name, change string
 		want         []string

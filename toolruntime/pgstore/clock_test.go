@@ -88,6 +88,9 @@ func TestSlowAnswer(t *testing.T) {
 // TestReservationHasItsTime: rows are stored only while the server's clock is in
 // their time, which also may pass while the statement waits for somebody else.
 func TestReservationHasItsTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	now := time.Now().Unix()
 	for name, times := range map[string][2]int64{
 		"passed":       {0, now},

@@ -29,6 +29,9 @@ func sqliteLedger(t *testing.T, operations int) *toolruntime.Store {
 // TestCopy: a copy that is interrupted keeps its ledger closed and is continued;
 // the copy audits clean, answers as the original, and goes on with new keys.
 func TestCopy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	const operations = 450 // three pages
 	from, address := sqliteLedger(t, operations), pgtest.Schema(t)

@@ -16,6 +16,9 @@ import (
 // was lost to another one, which commits. That is no answer to whether the first
 // has.
 func TestAskAfterCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	crashes := map[string]func(*testing.T, *pgtest.Cluster, int){
 		"of the server": func(t *testing.T, c *pgtest.Cluster, _ int) {
 			c.Kill()

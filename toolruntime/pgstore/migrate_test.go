@@ -234,6 +234,9 @@ func shape(sql string) string {
 // TestDependencies: a service with one engine links nothing of the other's, and
 // one with PostgreSQL alone needs no C compiler.
 func TestDependencies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	deps := func(env, pkg string) string {
 		cmd := exec.Command("go", "list", "-deps", "github.com/toolruntime/toolruntime-go/toolruntime/"+pkg)
 		cmd.Env = append(cmd.Environ(), env)

@@ -94,6 +94,9 @@ func (h *household) refused(err error, words ...string) {
 // TestOpenToOthers: a schema in which others may create holds no ledger, whoever
 // opens or migrates it, and the error says what to do.
 func TestOpenToOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	for name, tt := range map[string]struct{ before, schema, says string }{
 		"everybody": {"GRANT CREATE ON SCHEMA tools TO PUBLIC", "tools", "REVOKE CREATE ON SCHEMA tools FROM PUBLIC"},

@@ -133,6 +133,9 @@ func (h *household) readOnly(address string) {
 // TestStandby: a hot standby answers whatever needs no writing; what does is
 // refused, and so is a migration.
 func TestStandby(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	primary, err := pgtest.NewCluster()
 	if err != nil {

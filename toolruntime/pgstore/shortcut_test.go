@@ -77,6 +77,9 @@ func mustReserve(t *testing.T, e *pgEngine, key, call string) (r engine.Reservat
 // TestShortcutStoresAllOrNothing: whatever is not as the caller has read it leaves
 // every table as it was.
 func TestShortcutStoresAllOrNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	reserve := func(key, call string) func(*pgEngine, engine.Reservation) (bool, error) {
 		return func(e *pgEngine, _ engine.Reservation) (bool, error) {
 			return e.Reserve(context.Background(), reservationOf(key, call))
@@ -250,6 +253,9 @@ func TestShortcutRaces(t *testing.T) {
 // TestShortcutLostAnswer: the connection breaks at either statement, before the
 // server has it or after. The call ends as if nothing had happened.
 func TestShortcutLostAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	for _, mark := range []string{"operation-key", "refund-receipt-"} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", mark, after), func(t *testing.T) {

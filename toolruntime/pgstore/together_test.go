@@ -91,6 +91,9 @@ func transactions(t *testing.T, db *sql.DB, keys string) (n int64) {
 // TestTogether: writes that wait together commit together, and each is answered
 // for itself.
 func TestTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	yes, no := tried{stored: true}, tried{}
 	const deferred = `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END';
 		CREATE CONSTRAINT TRIGGER late AFTER INSERT ON operations DEFERRABLE INITIALLY DEFERRED

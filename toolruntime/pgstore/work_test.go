@@ -39,6 +39,9 @@ type paid struct {
 // TestWorkTogether: workers of several processes share out one lane. Each
 // operation is carried out once, and they hardly ever run into each other.
 func TestWorkTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	const workers, operations = 4, 500
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

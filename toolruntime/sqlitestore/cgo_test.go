@@ -10,6 +10,9 @@ import (
 // TestNeedsCgo: who builds without cgo is told what is missing, and the packages that
 // need none build.
 func TestNeedsCgo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	build := func(packages ...string) (string, error) {
 		cmd := exec.Command("go", append([]string{"build", "-o", os.DevNull}, packages...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -22,6 +22,9 @@ import (
 // has no effect any more, whoever looks first; what it acknowledged before is there
 // for the next one, unless its file is not.
 func TestDetached(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	remove := func(suffixes ...string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			for _, s := range suffixes {

@@ -83,6 +83,7 @@ func (k *keeper) dispatch(rt *toolruntime.Runtime, key string) (*toolresult.Pack
 		return nil, err
 	}
 	return rt.Dispatch(context.Background(), keepOwner, keepCall(key), &toolruntime.DispatchOptions{
+		Lease:     time.Second, // for so long a receipt is tried to be stored
 		Approvals: []toolresult.Approval{toolresult.NewApproval(b, "approval", "reviewer", time.Unix(contract.MaxTime, 0))}})
 }
 
@@ -158,6 +159,9 @@ func (k *keeper) wantKept(acknowledged []string, refused string) {
 // TestFullDatabase: at its size limit the ledger refuses with a typed error and
 // keeps what it has acknowledged.
 func TestFullDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	k := newKeeper(t, t.TempDir())
 	var pages int64
 	if err := k.engine.writer.conn.QueryRowContext(context.Background(), "PRAGMA page_count").Scan(&pages); err != nil {
@@ -192,6 +196,9 @@ func TestReadOnlyDatabase(t *testing.T) {
 // TestLogBounded: readers that always overlap, each of them short, do not make
 // the write-ahead log grow without end; one that stays only delays it.
 func TestLogBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	const limit = 6 << 20
 	k := newKeeper(t, t.TempDir())
 	k.engine.writer.log = newLogGuard(k.path, limit, DefaultBusyTimeout, nil)

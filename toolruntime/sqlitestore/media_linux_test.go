@@ -29,6 +29,9 @@ func smallDisk(t *testing.T, options string) string {
 // TestFullDisk: a disk without space refuses with a typed error, a checkpoint
 // that does not fit included, and keeps what was acknowledged.
 func TestFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	folder := smallDisk(t, "size=6m")
 	ballast := filepath.Join(folder, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o600); err != nil {

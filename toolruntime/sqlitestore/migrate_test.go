@@ -327,6 +327,9 @@ func TestMigrateChild(t *testing.T) {
 // TestMigrateKilled kills a process that adopts a database at many moments: the
 // file is what it was or what it becomes, and adopting it again finishes.
 func TestMigrateKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -374,6 +377,9 @@ func TestMigrateKilled(t *testing.T) {
 
 // TestGooseCommand lets the plain goose command and the library take turns.
 func TestGooseCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	tool, err := exec.Command("go", "tool", "-n", "-modfile=../../tools/goose/go.mod", "goose").Output()
 	if err != nil {
 		t.Skipf("the goose command cannot be built here: %v", err)
