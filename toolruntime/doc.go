@@ -16,7 +16,8 @@
 //   - [Runtime.Cancel] to take back what has not begun.
 //   - [Runtime.Resolve] when a person has found out what nobody knew.
 //
-// [Runtime.Audit] recomputes everything that is stored.
+// [Runtime.Audit] recomputes everything that is stored. The command line does it, too,
+// with the file that [Runtime.WriteContracts] writes.
 //
 // # How a call ends
 //

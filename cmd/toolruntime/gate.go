@@ -54,8 +54,9 @@ the rows against each other. Exit code 1 means that something does not fit.
 A ledger whose tools this program does not know is audited by what is stored, and
 the report says how many operations could not be held against a registry. --tools
 names their contracts, and the profiles of providers that your service has added,
-without which their calls do not pass. Who may approve a call of theirs only your
-service knows: here every stored approver counts as eligible.
+without which their calls do not pass: the file that Runtime.WriteContracts writes
+there. Who may approve a call of theirs only your service knows: here every stored
+approver counts as eligible.
 
 It reads no case. With --fixture, which it takes as dispatch and status do, it
 makes the ledger where there is none, as they do.`,
@@ -78,17 +79,19 @@ against what the file expects. It touches no ledger.`,
 
 var errStatusRef = &toolresult.InputError{Field: "status-ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
 
-// maxFile is one byte more than the largest scenario file: enough to see that a
-// file is too large.
-const maxFile = 65536 + 1
+// maxFile is the size of the largest scenario file.
+const maxFile = 65536
 
-func readFile(path string) ([]byte, error) {
+func readFile(path string) ([]byte, error) { return readUpTo(path, maxFile) }
+
+// readUpTo reads one byte more than the most: enough to see that a file is too large.
+func readUpTo(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &fixtureIOError{err}
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, &fixtureIOError{err}
 	}

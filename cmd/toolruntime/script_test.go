@@ -74,7 +74,7 @@ func setRef(ts *testscript.TestScript, _ bool, _ []string) {
 
 // service leaves a ledger, in the file that its argument names, whose one operation
 // waits for a person, and sets $REF to it. Neither the tool nor the provider is
-// known to the command.
+// known to the command. A second argument names a file for the tool's contract.
 func service(ts *testscript.TestScript, _ bool, args []string) {
 	check := func(err error) {
 		if err != nil {
@@ -105,6 +105,12 @@ func service(ts *testscript.TestScript, _ bool, args []string) {
 		Profiles:   []toolresult.Profile{acme},
 	}, pay)
 	check(err)
+	if len(args) > 1 {
+		f, err := os.Create(ts.MkAbs(args[1]))
+		check(err)
+		check(rt.WriteContracts(f))
+		check(f.Close())
+	}
 	who := toolresult.Principal{TenantID: "tenant-a", SubjectID: "user-1"}
 	call := toolresult.NewCall(toolresult.Proposal{Name: "pay", Arguments: []byte(`{"to":"ORDER-7"}`)}, toolresult.ExecutionContext{
 		Provider: acme.Provider, APIFamily: acme.APIFamily, AdapterRevision: acme.AdapterRevision,
