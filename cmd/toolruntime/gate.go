@@ -122,8 +122,13 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 	if err := toolresult.CheckWorkerID(o.workerID); err != nil {
 		return false, err
 	}
+	c, err := readCase(o.fixture)
+	if err != nil {
+		return false, err
+	}
 	return with(ctx, o, mayMake, func(d *desk) (bool, error) {
-		c, b, err := d.readCase(o.fixture)
+		d.setTime(c.Now)
+		b, err := d.rt.Bind(c.Principal, c.Call)
 		if err != nil {
 			return false, err
 		}
@@ -141,11 +146,11 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 }
 
 func status(ctx context.Context, o *options, p *printer) (bool, error) {
+	c, err := readCase(o.fixture)
+	if err != nil {
+		return false, err
+	}
 	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
-		c, _, err := d.readCase(o.fixture)
-		if err != nil {
-			return false, err
-		}
 		if !toolresult.ValidStatusRef(o.statusRef) {
 			return false, errStatusRef
 		}
@@ -163,19 +168,12 @@ func status(ctx context.Context, o *options, p *printer) (bool, error) {
 	})
 }
 
-// readCase reads a case, sets the clock to its time, and binds its call.
-func (d *desk) readCase(path string) (*scenario.Case, *toolresult.Bound, error) {
+func readCase(path string) (*scenario.Case, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	c, err := scenario.ReadCase(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	d.setTime(c.Now)
-	b, err := d.rt.Bind(c.Principal, c.Call)
-	return c, b, err
+	return scenario.ReadCase(data)
 }
 
 func (d *desk) report(ctx context.Context, p *printer, b *toolresult.Bound, pkg *toolresult.Package) (bool, error) {

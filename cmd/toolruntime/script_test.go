@@ -6,6 +6,7 @@ import (
 	"flag"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -56,9 +57,22 @@ func TestScripts(t *testing.T) {
 					return nil
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"ref": setRef, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases},
+					"ref": setRef, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases, "exits": exits},
 			})
 		})
+	}
+}
+
+// exits runs a command and wants exactly the exit code that its first argument is.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code, exit := 0, (*exec.ExitError)(nil)
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, not %s", code, args[0])
 	}
 }
 
