@@ -50,6 +50,18 @@ func TestApprovalCoversOneCall(t *testing.T) {
 	}
 }
 
+// TestApprovalBindsNotWhoHandles: who carries a call out is no part of what a person has
+// said yes to.
+func TestApprovalBindsNotWhoHandles(t *testing.T) {
+	spec := refundSpec(t).Contract()
+	good := toolresult.NewApproval(bind(t, refundCall(), spec), "approval-1", "reviewer-1", now+60)
+	spec.Handler += "x"
+	spec.Producer += "x"
+	if !good.Covers(bind(t, refundCall(), spec), now) {
+		t.Error("another handler needs another approval")
+	}
+}
+
 func TestApprovalLimits(t *testing.T) {
 	b := bind(t, refundCall(), refundSpec(t).Contract())
 	for _, tt := range []struct {
