@@ -265,3 +265,30 @@ func TestStepIsTold(t *testing.T) {
 		}
 	})
 }
+
+// TestWorkTooOld: what could not be done for MaxAge waits for a person, however few
+// attempts it had: with TOOL_ERROR where it is certain that nothing was done, and with
+// OUTCOME_UNKNOWN where not.
+func TestWorkTooOld(t *testing.T) {
+	for reason, cause := range map[toolresult.Code]error{
+		toolresult.ToolError:      toolruntime.RetryLater(0, errors.New("not now")),
+		toolresult.OutcomeUnknown: errors.New("connection reset"),
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			s := newShop(t, toolruntime.Idempotent, func(context.Context, toolruntime.Effect, int) (toolruntime.Receipt[payment], error) {
+				return toolruntime.Receipt[payment]{}, cause
+			})
+			ref := s.submit("pay", "k")
+			if _, err := s.Process(t.Context(), ref, "worker", nil); err != nil {
+				t.Fatal(err)
+			}
+			s.pass(3600 + 1)
+			s.work(toolruntime.WorkOptions{MaxAge: time.Hour})
+			s.wait(ref)
+			if h, err := s.History(t.Context(), ref); err != nil || h.State != "in_review" || h.Reason != reason || s.ran("k") != 1 {
+				t.Errorf("%+v, %v, ran %d times", h, err, s.ran("k"))
+			}
+			s.audit()
+		})
+	}
+}

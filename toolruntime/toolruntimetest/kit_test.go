@@ -312,3 +312,15 @@ func TestDownstreamTogether(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestStoreIsClosed: a store, and a worker over it, are no more when their test has ended.
+func TestStoreIsClosed(t *testing.T) {
+	var rt *toolruntime.Runtime
+	t.Run("a test", func(t *testing.T) {
+		rt = open(t, toolruntimetest.Store(t), &toolruntimetest.Downstream{}, toolruntime.Options{})
+		toolruntimetest.Work(t, rt, nil)
+	})
+	if _, err := rt.Counts(context.Background()); !errors.Is(err, toolruntime.ErrClosed) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
