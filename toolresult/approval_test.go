@@ -52,6 +52,18 @@ func TestApprovalCoversOneCall(t *testing.T) {
 	}
 }
 
+// TestApprovalBindsNotWhoHandles: who carries a call out is no part of what a person has
+// said yes to.
+func TestApprovalBindsNotWhoHandles(t *testing.T) {
+	spec := refundSpec(t).Contract()
+	good := toolresult.NewApproval(bind(t, refundCall(), spec), "approval-1", "reviewer-1", time.Unix(now+60, 0))
+	spec.Handler += "x"
+	spec.Producer += "x"
+	if !good.Covers(bind(t, refundCall(), spec), time.Unix(now, 0)) {
+		t.Error("another handler needs another approval")
+	}
+}
+
 func TestApprovalLimits(t *testing.T) {
 	b := bind(t, refundCall(), refundSpec(t).Contract())
 	for _, tt := range []struct {

@@ -18,7 +18,8 @@
 //   - [Runtime.Cancel] to take back what has not begun.
 //   - [Runtime.Resolve] when a person has found out what nobody knew.
 //
-// [Runtime.Audit] recomputes everything that is stored. Package drill stops a call as if
+// [Runtime.Audit] recomputes everything that is stored. The command line does it, too,
+// with the file that [Runtime.WriteContracts] writes. Package drill stops a call as if
 // its process had died, to practise what comes after.
 //
 // # How a call ends

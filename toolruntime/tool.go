@@ -1,11 +1,13 @@
 package toolruntime
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -179,9 +181,10 @@ func SpecOf(t Registration) (*toolresult.Spec, error) {
 // tool is a Tool without its types.
 type tool struct {
 	spec        *toolresult.Spec
-	version     string  // its name in lanes
-	versions    []*tool // itself, and the others that are registered with it
-	runs        bool    // has the effect, and is not only answered for
+	config      toolresult.SpecConfig // of the spec
+	version     string                // its name in lanes
+	versions    []*tool               // itself, and the others that are registered with it
+	runs        bool                  // has the effect, and is not only answered for
 	description string
 	effect      EffectKind
 	timeout     time.Duration
@@ -264,18 +267,18 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("toolruntime: versions of tool %q: %w", t.Name, err)
 	}
-	c.spec, err = toolresult.NewSpec(toolresult.SpecConfig{
+	c.config = toolresult.SpecConfig{
 		Contract:       toolresult.Contract{Name: t.Name, Revisions: t.revisions(input, output)},
 		Risk:           t.Risk,
 		Source:         or(t.Source, t.Name),
-		InputSchema:    input,
-		OutputSchema:   output,
-		Equal:          t.Equal,
+		InputSchema:    bytes.Clone(input),
+		OutputSchema:   bytes.Clone(output),
+		Equal:          maps.Clone(t.Equal),
 		MaxOutputBytes: t.MaxOutputBytes,
 		MaxOutputDepth: t.MaxOutputDepth,
 		Versions:       versions,
-	})
-	if err != nil {
+	}
+	if c.spec, err = toolresult.NewSpec(c.config); err != nil {
 		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
 	c.version = versionOf(c.spec.Contract(), c.effect.String())

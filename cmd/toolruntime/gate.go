@@ -57,8 +57,9 @@ the rows against each other. Exit code 1 means that something does not fit.
 A ledger whose tools this program does not know is audited by what is stored, and
 the report says how many operations could not be held against a registry. --tools
 names their contracts, and the profiles of providers that your service has added,
-without which their calls do not pass. Who may approve a call of theirs only your
-service knows: here every stored approver counts as eligible.
+without which their calls do not pass: the file that Runtime.WriteContracts writes
+there. Who may approve a call of theirs only your service knows: here every stored
+approver counts as eligible.
 
 It reads no case. With --fixture, which it takes as dispatch and status do, it
 makes the ledger where there is none, as they do.`,
@@ -81,17 +82,19 @@ against what the file expects. It touches no ledger.`,
 
 var errStatusRef = &toolresult.InputError{Field: "status-ref", Rule: "must be status_ and 32 lower-case hexadecimal digits"}
 
-// maxFile is one byte more than the largest scenario file: enough to see that a
-// file is too large.
-const maxFile = 65536 + 1
+// maxFile is the size of the largest scenario file.
+const maxFile = 65536
 
-func readFile(path string) ([]byte, error) {
+func readFile(path string) ([]byte, error) { return readUpTo(path, maxFile) }
+
+// readUpTo reads one byte more than the most: enough to see that a file is too large.
+func readUpTo(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &fixtureIOError{err}
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, &fixtureIOError{err}
 	}
@@ -124,8 +127,13 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 	if err := limits.WorkerID(o.workerID); err != nil {
 		return false, err
 	}
+	c, err := readCase(o.fixture)
+	if err != nil {
+		return false, err
+	}
 	return with(ctx, o, mayMake, func(d *desk) (bool, error) {
-		c, b, err := d.readCase(o.fixture)
+		d.setTime(c.Now)
+		b, err := d.rt.Bind(c.Principal, c.Call)
 		if err != nil {
 			return false, err
 		}
@@ -143,11 +151,11 @@ func dispatch(ctx context.Context, o *options, p *printer) (bool, error) {
 }
 
 func status(ctx context.Context, o *options, p *printer) (bool, error) {
+	c, err := readCase(o.fixture)
+	if err != nil {
+		return false, err
+	}
 	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
-		c, _, err := d.readCase(o.fixture)
-		if err != nil {
-			return false, err
-		}
 		if !contract.ValidStatusRef(o.statusRef) {
 			return false, errStatusRef
 		}
@@ -165,19 +173,12 @@ func status(ctx context.Context, o *options, p *printer) (bool, error) {
 	})
 }
 
-// readCase reads a case, sets the clock to its time, and binds its call.
-func (d *desk) readCase(path string) (*scenario.Case, *toolresult.Bound, error) {
+func readCase(path string) (*scenario.Case, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	c, err := scenario.ReadCase(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	d.setTime(c.Now)
-	b, err := d.rt.Bind(c.Principal, c.Call)
-	return c, b, err
+	return scenario.ReadCase(data)
 }
 
 func (d *desk) report(ctx context.Context, p *printer, b *toolresult.Bound, pkg *toolresult.Package) (bool, error) {

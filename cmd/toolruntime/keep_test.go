@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,5 +53,30 @@ func TestKeep(t *testing.T) {
 		if exit, stdout, _ := runCLI(t, args...); exit != exitError || stdout != "" {
 			t.Errorf("%q: exit %d, %s", args, exit, stdout)
 		}
+	}
+}
+
+// TestPruneBlocks: what does not hold together stays, and is exit code 1.
+func TestPruneBlocks(t *testing.T) {
+	valid, err := os.ReadFile(caseFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	db := filepath.Join(folder, "ledger.sqlite3")
+	for _, n := range []string{"1", "2"} {
+		path := filepath.Join(folder, n+".json")
+		text := strings.NewReplacer("1784419200", "1600000000", `"refund-order-7"`, `"refund-`+n+`"`, `"call-1"`, `"call-`+n+`"`).Replace(string(valid))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := runCLI(t, "dispatch", "--db", db, "--fixture", path); code != exitPass {
+			t.Fatal(stderr)
+		}
+	}
+	tamper(t, db, "UPDATE operations SET approval_id = 'another' WHERE operation_pk = 1")
+	code, stdout, stderr := runCLI(t, "prune", "--db", db, "--older-than", "1h")
+	if v := object(t, stdout); code != exitBlock || v["gate"] != "BLOCK" || v["pruned"] != 0.0 || !strings.Contains(stdout, "status_") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 }

@@ -35,8 +35,8 @@ came after their lease was lost, what people have decided, and how it stands.`,
 		{
 			name: "review list", needs: []string{"db"},
 			summary: "list the operations that wait for a person",
-			detail: `Lists the operations in review, in the order in which they were accepted, and
-for how long each has waited. Exit code 1 means that there are some.`,
+			detail: `Lists the operations in review, the oldest first (on PostgreSQL about so), and for
+how long each has waited. Exit code 1 means that there are some.`,
 			example: `toolruntime review list --db refunds.sqlite3`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)

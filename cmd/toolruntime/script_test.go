@@ -6,6 +6,7 @@ import (
 	"flag"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -56,9 +57,22 @@ func TestScripts(t *testing.T) {
 					return nil
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"ref": setRef, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases},
+					"ref": setRef, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases, "exits": exits},
 			})
 		})
+	}
+}
+
+// exits runs a command and wants exactly the exit code that its first argument is.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code, exit := 0, (*exec.ExitError)(nil)
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, not %s", code, args[0])
 	}
 }
 
@@ -74,7 +88,7 @@ func setRef(ts *testscript.TestScript, _ bool, _ []string) {
 
 // service leaves a ledger, in the file that its argument names, whose one operation
 // waits for a person, and sets $REF to it. Neither the tool nor the provider is
-// known to the command.
+// known to the command. A second argument names a file for the tool's contract.
 func service(ts *testscript.TestScript, _ bool, args []string) {
 	check := func(err error) {
 		if err != nil {
@@ -105,6 +119,12 @@ func service(ts *testscript.TestScript, _ bool, args []string) {
 		Profiles:   []toolresult.Profile{acme},
 	}, pay)
 	check(err)
+	if len(args) > 1 {
+		f, err := os.Create(ts.MkAbs(args[1]))
+		check(err)
+		check(rt.WriteContracts(f))
+		check(f.Close())
+	}
 	who := toolresult.Principal{TenantID: "tenant-a", SubjectID: "user-1"}
 	call := toolresult.NewCall(toolresult.Proposal{Name: "pay", Arguments: []byte(`{"to":"ORDER-7"}`)}, toolresult.ExecutionContext{
 		Provider: acme.Provider, APIFamily: acme.APIFamily, AdapterRevision: acme.AdapterRevision,

@@ -1,15 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
-
-	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/scenario"
+	"github.com/toolruntime/toolruntime-go/internal/toolfile"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -23,71 +23,33 @@ type toolset struct {
 	names    []string
 }
 
-// A toolsFile is a toolruntime-tools-v1.
-type toolsFile struct {
-	SchemaVersion string `json:"schema_version"`
-	Profiles      []struct {
-		Provider        string `json:"provider"`
-		APIFamily       string `json:"api_family"`
-		AdapterRevision string `json:"adapter_revision"`
-	} `json:"profiles"`
-	Tools []toolEntry `json:"tools"`
-}
-
-type toolEntry struct {
-	Name           string               `json:"name"`
-	Risk           string               `json:"risk"`   // write, which is the default, or read
-	Effect         string               `json:"effect"` // once, queryable, idempotent or transactional
-	Revisions      toolresult.Revisions `json:"revisions"`
-	Source         string               `json:"source"`
-	InputSchema    json.RawMessage      `json:"input_schema"`
-	OutputSchema   json.RawMessage      `json:"output_schema"`
-	Equal          map[string]string    `json:"equal"`
-	MaxOutputBytes int                  `json:"max_output_bytes"`
-	MaxOutputDepth int                  `json:"max_output_depth"`
-}
-
-const toolsVersion = "toolruntime-tools-v1"
-
 // readTools reads the file at path; "" names none.
 func readTools(path string) (toolset, error) {
 	var s toolset
 	if path == "" {
 		return s, nil
 	}
-	data, err := readFile(path)
+	data, err := readUpTo(path, toolfile.MaxBytes)
 	if err != nil {
 		return s, err
 	}
-	wrong := func(problem string) (toolset, error) {
-		return toolset{}, &scenario.FixtureError{Problems: []string{"tools: " + problem}}
+	wrong := func(err error) (toolset, error) {
+		return toolset{}, &scenario.FixtureError{Problems: []string{"tools: " + err.Error()}}
 	}
-	if _, err := canonjson.Parse(data); err != nil {
-		return wrong(err.Error())
-	}
-	var file toolsFile
-	if err := jsonv2.Unmarshal(data, &file, jsonv2.RejectUnknownMembers(true)); err != nil {
-		var where *jsonv2.SemanticError
-		if errors.As(err, &where) && where.JSONPointer != "" {
-			return wrong(string(where.JSONPointer) + " is not a member of a " + toolsVersion + ", or has another type there")
-		}
-		return wrong("is not a " + toolsVersion)
-	}
-	if file.SchemaVersion != toolsVersion {
-		return wrong("schema_version must be " + toolsVersion)
+	file, err := toolfile.Parse(data)
+	if err != nil {
+		return wrong(err)
 	}
 	for _, p := range file.Profiles {
-		s.profiles = append(s.profiles, toolresult.Profile{Provider: p.Provider, APIFamily: p.APIFamily, AdapterRevision: p.AdapterRevision})
+		s.profiles = append(s.profiles, toolresult.Profile(p))
 	}
 	for _, e := range file.Tools {
-		t, problem := e.registration()
-		if problem == "" {
-			if _, err := toolruntime.SpecOf(t); err != nil {
-				problem = err.Error()
-			}
+		t, err := registration(e)
+		if err == nil {
+			_, err = toolruntime.SpecOf(t)
 		}
-		if problem != "" {
-			return wrong(problem)
+		if err != nil {
+			return wrong(err)
 		}
 		s.tools, s.names = append(s.tools, t), append(s.names, e.Name)
 	}
@@ -96,16 +58,25 @@ func readTools(path string) (toolset, error) {
 
 var errNoCode = errors.New("this program has the contract of the tool and not its code")
 
-// registration is a tool with the contract of an entry. The problem is "" where
-// there is none.
-func (e toolEntry) registration() (t toolruntime.Tool[json.RawMessage, json.RawMessage], problem string) {
-	if len(e.InputSchema) == 0 || len(e.OutputSchema) == 0 {
-		return t, "each of the tools needs name, input_schema and output_schema"
+// registration is a tool with the contracts of an entry.
+func registration(e toolfile.Tool) (codeless, error) {
+	t, err := withContract(e.Contract)
+	for _, v := range e.Versions {
+		version, wrong := withContract(v)
+		t.Versions, err = append(t.Versions, version), cmp.Or(err, wrong)
 	}
-	t = toolruntime.Tool[json.RawMessage, json.RawMessage]{
-		Name: e.Name, Revisions: e.Revisions, Source: e.Source,
-		InputSchema: e.InputSchema, OutputSchema: e.OutputSchema, Equal: e.Equal,
-		MaxOutputBytes: e.MaxOutputBytes, MaxOutputDepth: e.MaxOutputDepth,
+	return t, err
+}
+
+type codeless = toolruntime.Tool[json.RawMessage, json.RawMessage]
+
+// withContract is a tool that can be held against a contract, and does nothing.
+func withContract(c toolfile.Contract) (codeless, error) {
+	t := codeless{
+		Name: c.Name, Revisions: c.Revisions, Source: c.Source,
+		InputSchema: c.InputSchema, OutputSchema: c.OutputSchema, Equal: c.Equal,
+		MaxOutputBytes: c.MaxOutputBytes, MaxOutputDepth: c.MaxOutputDepth,
+		Timeout: time.Duration(c.Timeout), KeyMemory: time.Duration(c.KeyMemory),
 		Resource: func(json.RawMessage) string { return "" },
 	}
 	run := func(context.Context, toolruntime.Effect, json.RawMessage) (r toolruntime.Receipt[json.RawMessage], err error) {
@@ -114,15 +85,15 @@ func (e toolEntry) registration() (t toolruntime.Tool[json.RawMessage, json.RawM
 	find := func(context.Context, toolruntime.Effect, json.RawMessage) (r toolruntime.Receipt[json.RawMessage], found bool, err error) {
 		return r, false, errNoCode
 	}
-	switch e.Risk {
+	switch c.Risk {
 	case "", "write":
 	case "read":
 		t.Risk = toolruntime.Read
 	default:
-		return t, "risk must be write or read"
+		return t, errors.New("risk must be write or read")
 	}
 	t.Run = run
-	switch e.Effect {
+	switch c.Effect {
 	case "", "once":
 	case "queryable":
 		t.Effect, t.Find = toolruntime.Queryable, find
@@ -134,9 +105,9 @@ func (e toolEntry) registration() (t toolruntime.Tool[json.RawMessage, json.RawM
 			return r, toolruntime.RetryLater(0, errNoCode)
 		}
 	default:
-		return t, "effect must be once, queryable, idempotent or transactional"
+		return t, errors.New("effect must be once, queryable, idempotent or transactional")
 	}
-	return t, ""
+	return t, nil
 }
 
 // with are the examples' tools and those of the file, which come first: a tool of

@@ -22,8 +22,8 @@ func workCommand() command {
 ended, as a worker of a service does, and ends when none is left: those that
 dispatch has left with --failure, for instance. With --status-ref it makes one
 attempt at that operation. It waits for leases that have not run out, for --wait
-at most. Exit code 1 means that something is still open, or that the attempt has
-not succeeded.`,
+at most, and not for paused tools. Exit code 1 means that something is still open,
+theirs too, or that the attempt has not succeeded.`,
 		example: `toolruntime work --db refunds.sqlite3
   toolruntime work --db refunds.sqlite3 --status-ref status_0123456789abcdef0123456789abcdef`,
 		flags: func(o *options, f *flag.FlagSet) {
@@ -68,7 +68,7 @@ func (d *desk) untilIdle(ctx context.Context) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		open, err := d.open(ctx)
+		open, _, err := d.open(ctx)
 		if ctx.Err() != nil || err == nil && open == 0 {
 			return nil
 		}
@@ -83,25 +83,30 @@ func (d *desk) untilIdle(ctx context.Context) error {
 	}
 }
 
-// open is how many operations of known tools have not ended and wait for nobody.
-func (d *desk) open(ctx context.Context) (n int64, err error) {
+// open is how many operations of known tools have not ended and wait for no person, and
+// how many of paused tools do not go on before somebody resumes them.
+func (d *desk) open(ctx context.Context) (goOn, paused int64, err error) {
 	st, err := d.rt.Stats(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, t := range st.Tools {
-		if _, known := d.rt.Spec(t.Tool); known && !t.Paused {
-			n += t.Pending + t.Processing
+		switch _, known := d.rt.Spec(t.Tool); {
+		case known && t.Paused:
+			paused += t.Pending + t.Processing
+		case known:
+			goOn += t.Pending + t.Processing
 		}
 	}
-	return n, nil
+	return goOn, paused, nil
 }
 
 func printWork(ctx context.Context, p *printer, d *desk) (bool, error) {
-	open, err := d.open(ctx)
+	goOn, paused, err := d.open(ctx)
 	if err != nil {
 		return false, err
 	}
+	open := goOn + paused
 	attempts := map[toolruntime.Outcome]int64{}
 	for _, a := range d.rt.Metrics().Attempts {
 		attempts[a.Outcome] += a.Count

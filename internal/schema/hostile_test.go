@@ -130,6 +130,32 @@ func TestHostileSchemasAreRefused(t *testing.T) {
 	}
 }
 
+// TestLimitsAtTheEdge: the limits are those of docs/schemas.md, and what is at one passes.
+func TestLimitsAtTheEdge(t *testing.T) {
+	properties := func(n int) string {
+		return object(`"properties":{` + repeat(n, func(i int) string { return fmt.Sprintf(`"%d":{"type":"null"}`, i) }) + `}`)
+	}
+	pattern := func(n int) string {
+		return object(`"properties":{"a":{"pattern":"` + strings.Repeat("é", n/2) + `"}}`)
+	}
+	text := func(n int) string {
+		around := len(object(`"title":""`))
+		return object(`"title":"` + strings.Repeat("x", n-around) + `"`)
+	}
+	for name, tt := range map[string]struct {
+		text string
+		fine bool
+	}{
+		"2,000 subschemas": {properties(1999), true}, "2,001 subschemas": {properties(2000), false},
+		"1,024 bytes of a pattern": {pattern(1024), true}, "1,026 bytes of a pattern": {pattern(1026), false},
+		"65,536 bytes": {text(65536), true}, "65,537 bytes": {text(65537), false},
+	} {
+		if _, err := Compile([]byte(tt.text)); (err == nil) != tt.fine {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // chain nests a value under one key.
 func chain(key string, depth int, leaf any) any {
 	v := leaf

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -222,6 +223,21 @@ func TestJSONAndFields(t *testing.T) {
 	again := mustCompile(t, string(s.JSON()))
 	if string(again.JSON()) != string(s.JSON()) {
 		t.Error("JSON() changes when compiled again")
+	}
+}
+
+// TestTypeAtTheRoot: a model that is shown a schema sees at its root that it is an
+// object, wherever the schema says so.
+func TestTypeAtTheRoot(t *testing.T) {
+	for _, text := range []string{
+		`{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","properties":{"a":{}}}}}`,
+		`{"allOf":[{"type":"object","properties":{"a":{}}}]}`,
+		`{"type":"object"}`,
+	} {
+		var shown struct{ Type any }
+		if err := json.Unmarshal(mustCompile(t, text).JSON(), &shown); err != nil || shown.Type != "object" {
+			t.Errorf("%s is shown with the type %v, %v", text, shown.Type, err)
+		}
 	}
 }
 
