@@ -114,7 +114,7 @@ func TestTextsOfPeople(t *testing.T) {
 		c := refundCall("key")
 		ref := d.submit(c)
 		for name, got := range map[string]error{
-			"tool":      d.Resume(ctx, odd),
+			"tool":      d.Resume(ctx, odd, "dana", "x"),
 			"actor":     d.Pause(ctx, "tool", odd, "reason"),
 			"reason":    d.Pause(ctx, "tool", "actor", odd),
 			"worker_id": second(d.Claim(ctx, ref, odd, 30)),

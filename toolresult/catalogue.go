@@ -25,6 +25,7 @@ const (
 	TimeoutBeforeExecute    Code = "TIMEOUT_BEFORE_EXECUTE"
 	Accepted                Code = "ACCEPTED"
 	Cancelled               Code = "CANCELLED"
+	ToolPaused              Code = "TOOL_PAUSED"
 	OutcomeUnknown          Code = "OUTCOME_UNKNOWN"
 	StatusConflict          Code = "STATUS_CONFLICT"
 	RateLimit               Code = "RATE_LIMIT"
@@ -87,6 +88,8 @@ var catalogue = []Entry{
 		"The call was accepted and is not carried out yet. Ask for its status; do not repeat it, and do not say that it was done."},
 	{Cancelled, "execution", OutcomeNotStarted, "none", 0,
 		"A person cancelled this action before it began. Nothing was done, and nothing will be. Do not repeat the call."},
+	{ToolPaused, "dependency", OutcomeNotStarted, "human_review", 0,
+		"A person has paused this tool for the time being. Nothing was done; do not repeat the call until a person says that the tool may be used again."},
 	{OutcomeUnknown, "execution", OutcomeIsUnknown, "query_status", 0,
 		"The action may or may not have happened. Do not repeat it; ask for its status."},
 	{StatusConflict, "conflict", OutcomeIsUnknown, "human_review", 0,

@@ -14,6 +14,7 @@
 //   - [Runtime.Process] to finish one operation that a dead process has left, as far as
 //     the tool's [EffectKind] allows; a worker does so with all.
 //   - [Runtime.Cancel] to take back what has not begun.
+//   - [Runtime.Pause] to take a tool out of use for a while.
 //   - [Runtime.Resolve] when a person has found out what nobody knew.
 //
 // [Runtime.Audit] recomputes everything that is stored.

@@ -3,6 +3,7 @@ package toolruntime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -44,7 +45,8 @@ type Claim struct {
 // or its lease has run out. It returns nil when there is nothing to claim. The
 // operation stays claimed until the lease runs out. One whose tool is not
 // registered here, or not under the contract with which it was accepted, is left
-// as it is: that is a [*ContractError].
+// as it is: that is a [*ContractError]. So is one whose tool is paused: that is
+// [ErrPaused].
 func (rt *Runtime) Claim(ctx context.Context, statusRef, workerID string, leaseSeconds int64) (*Claim, error) {
 	c, err := rt.claim(ctx, statusRef, workerID, leaseSeconds)
 	if err != nil || !c.claimed {
@@ -68,6 +70,9 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, leaseS
 		return claim{}, err
 	}
 	c, err := rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, now + leaseSeconds, rt.own}, rt.carries})
+	if err == nil && c.paused {
+		err = fmt.Errorf("toolruntime: claim %s: %w", statusRef, ErrPaused)
+	}
 	if err == nil && c.foreign {
 		err = &ContractError{statusRef, "its tool is not registered here under the contract with which it was accepted: it was not claimed"}
 	}
@@ -91,7 +96,7 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 	}
 	c, err := rt.claim(ctx, statusRef, workerID, o.LeaseSeconds)
 	switch {
-	case c.foreign:
+	case c.foreign, c.paused:
 		return NotClaimed, err
 	case err != nil:
 		return "", err

@@ -290,15 +290,3 @@ func insertBuried(ctx context.Context, q dbgen.Querier, b buried) error {
 	}
 	return err
 }
-
-// paused brings over which tools the workers leave alone.
-func (c *copier) paused(ctx context.Context) error {
-	_, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.PausedTool, error) {
-		return q.ListPausedTools(ctx)
-	}, func(p dbgen.PausedTool) bool {
-		return bytes.Equal(p.RowDigest, rowdigest.PausedTool(p))
-	}, func(ctx context.Context, q dbgen.Querier, p dbgen.PausedTool) error {
-		return inserted(q.PauseTool(ctx, dbgen.PauseToolParams(p)))
-	})
-	return err
-}

@@ -114,6 +114,18 @@ type Outbox struct {
 	Decisions     int64
 }
 
+type PastPause struct {
+	ToolName     string
+	Seq          int64
+	Actor        string
+	Reason       string
+	PausedAt     int64
+	ResumedBy    string
+	ResumeReason string
+	ResumedAt    int64
+	RowDigest    []byte
+}
+
 type PausedTool struct {
 	ToolName  string
 	Actor     string

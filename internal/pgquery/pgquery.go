@@ -158,9 +158,9 @@ func (s *Queries) MoveOperation(ctx context.Context, arg dbgen.MoveOperationPara
 	return v, s.classify(err)
 }
 
-func (s *Queries) ScopeTaken(ctx context.Context, arg dbgen.ScopeTakenParams) (int64, error) {
-	v, err := s.q.ScopeTaken(ctx, postgres.ScopeTakenParams(arg))
-	return v, s.classify(err)
+func (s *Queries) ScopeTaken(ctx context.Context, arg dbgen.ScopeTakenParams) (dbgen.ScopeTakenRow, error) {
+	row, err := s.q.ScopeTaken(ctx, postgres.ScopeTakenParams(arg))
+	return dbgen.ScopeTakenRow(row), s.classify(err)
 }
 
 func (s *Queries) HoldCallBinding(ctx context.Context, arg dbgen.HoldCallBindingParams) (string, error) {
@@ -232,12 +232,46 @@ func (s *Queries) ListResolutions(ctx context.Context, operationPK int64) ([]dbg
 	return list(rows, func(r postgres.Resolution) dbgen.Resolution { return dbgen.Resolution(r) }, s.classify(err))
 }
 
+func (s *Queries) AddPauses(ctx context.Context, added int64) (int64, error) {
+	n, err := s.q.AddPauses(ctx, added)
+	return n, s.classify(err)
+}
+
+func (s *Queries) CountPauses(ctx context.Context) (dbgen.CountPausesRow, error) {
+	row, err := s.q.CountPauses(ctx)
+	return dbgen.CountPausesRow(row), s.classify(err)
+}
+
+func (s *Queries) GetPausedTool(ctx context.Context, toolName string) (dbgen.PausedTool, error) {
+	row, err := s.q.GetPausedTool(ctx, toolName)
+	return dbgen.PausedTool(row), s.classify(err)
+}
+
+func (s *Queries) InsertPastPause(ctx context.Context, arg dbgen.InsertPastPauseParams) error {
+	return s.classify(s.q.InsertPastPause(ctx, postgres.InsertPastPauseParams(arg)))
+}
+
+func (s *Queries) IsPaused(ctx context.Context, toolName string) (int64, error) {
+	n, err := s.q.IsPaused(ctx, toolName)
+	return n, s.classify(err)
+}
+
+func (s *Queries) LastPastPause(ctx context.Context, toolName string) (int64, error) {
+	seq, err := s.q.LastPastPause(ctx, toolName)
+	return seq, s.classify(err)
+}
+
+func (s *Queries) ListPastPauses(ctx context.Context, arg dbgen.ListPastPausesParams) ([]dbgen.PastPause, error) {
+	rows, err := s.q.ListPastPauses(ctx, postgres.ListPastPausesParams(arg))
+	return list(rows, func(r postgres.PastPause) dbgen.PastPause { return dbgen.PastPause(r) }, s.classify(err))
+}
+
 func (s *Queries) PauseTool(ctx context.Context, arg dbgen.PauseToolParams) (int64, error) {
 	v, err := s.q.PauseTool(ctx, postgres.PauseToolParams(arg))
 	return v, s.classify(err)
 }
 
-func (s *Queries) ResumeTool(ctx context.Context, toolName string) (int64, error) {
-	v, err := s.q.ResumeTool(ctx, toolName)
-	return v, s.classify(err)
+func (s *Queries) ResumeTool(ctx context.Context, arg dbgen.ResumeToolParams) (int64, error) {
+	n, err := s.q.ResumeTool(ctx, postgres.ResumeToolParams(arg))
+	return n, s.classify(err)
 }

@@ -159,6 +159,12 @@ func PausedTool(p dbgen.PausedTool) []byte {
 	return start().text("paused_tools").texts(p.ToolName, p.Actor, p.Reason).integer(p.PausedAt).sum()
 }
 
+// PastPause is the digest of a row of past_pauses.
+func PastPause(p dbgen.PastPause) []byte {
+	return start().text("past_pauses").text(p.ToolName).integer(p.Seq).texts(p.Actor, p.Reason).integer(p.PausedAt).
+		texts(p.ResumedBy, p.ResumeReason).integer(p.ResumedAt).sum()
+}
+
 // RejectedReceipt is the digest of a row of rejected_receipts.
 func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
 	return start().text("rejected_receipts").

@@ -1,5 +1,5 @@
 -- What an audit needs to see that something is missing, and what people have
--- decided beyond the pruning of an operation.
+-- decided beyond the pruning of an operation; and why tools were paused.
 
 -- +goose Up
 
@@ -31,6 +31,25 @@ ALTER TABLE resolutions ADD CONSTRAINT resolutions_decision
 -- How many tombstones there are: each is the only thing that keeps its key refused.
 INSERT INTO runtime_metadata (metadata_key, metadata_value)
 SELECT 'tombstones', CAST(COUNT(*) AS text) FROM tombstones;
+
+-- The pauses of tools that were resumed, from the first one on; the one that holds is
+-- in paused_tools. Written once, never changed, never removed.
+CREATE TABLE past_pauses (
+    tool_name text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL CONSTRAINT past_pauses_seq CHECK (seq >= 1),
+    actor text NOT NULL,
+    reason text NOT NULL,
+    paused_at bigint NOT NULL CONSTRAINT past_pauses_paused_at CHECK (paused_at >= 0),
+    resumed_by text NOT NULL,
+    resume_reason text NOT NULL,
+    resumed_at bigint NOT NULL CONSTRAINT past_pauses_resumed_at CHECK (resumed_at >= paused_at),
+    row_digest bytea NOT NULL DEFAULT ''::bytea CONSTRAINT past_pauses_row_digest CHECK (length(row_digest) IN (0, 32)),
+    PRIMARY KEY (tool_name, seq)
+);
+
+-- How many pauses there were, the ones that hold among them.
+INSERT INTO runtime_metadata (metadata_key, metadata_value)
+SELECT 'pauses', CAST(COUNT(*) AS text) FROM paused_tools;
 
 -- Attempts that were counted before there were rows for them, and those of another
 -- implementation: nobody knows any more how they ended. Without a digest, because

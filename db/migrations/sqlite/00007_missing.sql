@@ -1,5 +1,5 @@
 -- What an audit needs to see that something is missing, and what people have
--- decided beyond the pruning of an operation.
+-- decided beyond the pruning of an operation; and why tools were paused.
 
 -- +goose Up
 
@@ -43,6 +43,25 @@ ALTER TABLE resolutions_new RENAME TO resolutions;
 -- How many tombstones there are: each is the only thing that keeps its key refused.
 INSERT INTO runtime_metadata (metadata_key, metadata_value)
 SELECT 'tombstones', CAST(COUNT(*) AS TEXT) FROM tombstones;
+
+-- The pauses of tools that were resumed, from the first one on; the one that holds is
+-- in paused_tools. Written once, never changed, never removed.
+CREATE TABLE past_pauses (
+    tool_name TEXT NOT NULL,
+    seq INTEGER NOT NULL CONSTRAINT past_pauses_seq CHECK (seq >= 1),
+    actor TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    paused_at INTEGER NOT NULL CONSTRAINT past_pauses_paused_at CHECK (paused_at >= 0),
+    resumed_by TEXT NOT NULL,
+    resume_reason TEXT NOT NULL,
+    resumed_at INTEGER NOT NULL CONSTRAINT past_pauses_resumed_at CHECK (resumed_at >= paused_at),
+    row_digest BLOB NOT NULL DEFAULT x'' CONSTRAINT past_pauses_row_digest CHECK (length(row_digest) IN (0, 32)),
+    PRIMARY KEY (tool_name, seq)
+) STRICT, WITHOUT ROWID;
+
+-- How many pauses there were, the ones that hold among them.
+INSERT INTO runtime_metadata (metadata_key, metadata_value)
+SELECT 'pauses', CAST(COUNT(*) AS TEXT) FROM paused_tools;
 
 -- Attempts that were counted before there were rows for them, and those of another
 -- implementation: nobody knows any more how they ended. Without a digest, because

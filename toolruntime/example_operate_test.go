@@ -1,0 +1,43 @@
+package toolruntime_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/toolruntime/toolruntime-go/toolresult"
+	"github.com/toolruntime/toolruntime-go/toolruntime"
+)
+
+// A tool is taken out of use while the bank has a problem: a call of it has no effect.
+func ExampleRuntime_Pause() {
+	ctx := context.Background()
+	rt, end := openRefunds(refundBy(func(context.Context) error { return nil }))
+	defer end()
+	alice, call, approval := refundOf(rt, "ORDER-7")
+	try := func() {
+		pkg, err := rt.Dispatch(ctx, alice, call, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(pkg.Code())
+	}
+	if err := rt.Pause(ctx, "refund", "dana", "the bank has called"); err != nil {
+		log.Fatal(err)
+	}
+	try()
+	if err := rt.Resume(ctx, "refund", "erin", "the bank is back"); err != nil {
+		log.Fatal(err)
+	}
+	try()
+	for p, err := range rt.Pauses(ctx, "refund") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("paused by %s (%s), resumed by %s (%s)\n", p.Actor, p.Reason, p.ResumedBy, p.ResumeReason)
+	}
+	// Output:
+	// TOOL_PAUSED
+	// OK
+	// paused by dana (the bank has called), resumed by erin (the bank is back)
+}
