@@ -41,3 +41,26 @@ func ExampleRuntime_Pause() {
 	// OK
 	// paused by dana (the bank has called), resumed by erin (the bank is back)
 }
+
+// All operations of a tool that wait for their first attempt or the next, page by page.
+func ExampleRuntime_List() {
+	ctx := context.Background()
+	rt, end := openRefunds(refundBy(func(context.Context) error { return nil }))
+	defer end()
+	alice, call, approval := refundOf(rt, "ORDER-7")
+	if _, err := rt.Submit(ctx, alice, call, approval); err != nil {
+		log.Fatal(err)
+	}
+	opts := &toolruntime.ListOptions{State: toolruntime.StatePending, Tool: "refund", Oldest: true}
+	for more := true; more; more = opts.After != "" {
+		page, err := rt.List(ctx, opts)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, v := range page.Operations {
+			fmt.Println(v.Tool, v.State, v.Attempts, v.EndedAt.IsZero())
+		}
+		opts.After = page.Next
+	}
+	// Output: refund pending 0 true
+}

@@ -30,6 +30,7 @@ came after their lease was lost, what people have decided, and how it stands.`,
 			flags:   (*options).withRef,
 			run:     show,
 		},
+		listCommand(),
 		{
 			name: "review list", needs: []string{"db"},
 			summary: "list the operations that wait for a person",

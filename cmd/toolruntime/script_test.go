@@ -56,10 +56,20 @@ func TestScripts(t *testing.T) {
 					return nil
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"ref": setRef, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases},
+					"ref": setRef, "next": setNext, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases},
 			})
 		})
 	}
+}
+
+// setNext sets $NEXT to the cursor in what the last command has printed.
+func setNext(ts *testscript.TestScript, _ bool, _ []string) {
+	_, after, found := strings.Cut(ts.ReadFile("stdout"), `{"next":"`)
+	next, _, ended := strings.Cut(after, `"`)
+	if !found || !ended {
+		ts.Fatalf("nothing has a cursor")
+	}
+	ts.Setenv("NEXT", next)
 }
 
 // setRef sets $REF to the status_ref in what the last command has printed.

@@ -160,6 +160,11 @@ type Querier interface {
 	ListInReview(ctx context.Context, arg ListInReviewParams) ([]Operation, error)
 	// ListMetadata returns what the ledger says of itself.
 	ListMetadata(ctx context.Context) ([]RuntimeMetadatum, error)
+	// ListNewest is ListOldest the other way.
+	ListNewest(ctx context.Context, arg ListNewestParams) ([]ListNewestRow, error)
+	// ListOldest is a page of operations after a key, in the order of the keys, each with
+	// what its event says.
+	ListOldest(ctx context.Context, arg ListOldestParams) ([]ListOldestRow, error)
 	// ListOperations is a page of operations after a key.
 	ListOperations(ctx context.Context, arg ListOperationsParams) ([]Operation, error)
 	// ListPastPauses is a page of the pauses that have ended, after one of them.

@@ -213,6 +213,16 @@ func (s *Queries) CountOpenEvents(ctx context.Context, now int64) ([]dbgen.Count
 	return list(rows, func(r postgres.CountOpenEventsRow) dbgen.CountOpenEventsRow { return dbgen.CountOpenEventsRow(r) }, s.classify(err))
 }
 
+func (s *Queries) ListNewest(ctx context.Context, arg dbgen.ListNewestParams) ([]dbgen.ListNewestRow, error) {
+	rows, err := s.q.ListNewest(ctx, postgres.ListNewestParams(arg))
+	return list(rows, func(r postgres.ListNewestRow) dbgen.ListNewestRow { return dbgen.ListNewestRow(r) }, s.classify(err))
+}
+
+func (s *Queries) ListOldest(ctx context.Context, arg dbgen.ListOldestParams) ([]dbgen.ListOldestRow, error) {
+	rows, err := s.q.ListOldest(ctx, postgres.ListOldestParams(arg))
+	return list(rows, func(r postgres.ListOldestRow) dbgen.ListOldestRow { return dbgen.ListOldestRow(r) }, s.classify(err))
+}
+
 func (s *Queries) InsertResolution(ctx context.Context, arg dbgen.InsertResolutionParams) error {
 	return s.classify(s.q.InsertResolution(ctx, postgres.InsertResolutionParams(arg)))
 }
