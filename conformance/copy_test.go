@@ -30,7 +30,7 @@ func TestCopyKeepsAll(t *testing.T) {
 	}
 	to.reopen()
 	to.wantAudit()
-	for _, table := range []string{"attempts", "resolutions", "paused_tools", "past_pauses", "tombstones", "tombstone_resolutions", "rejected_receipts"} {
+	for _, table := range []string{"attempts", "resolutions", "paused_tools", "past_pauses", "endings", "tombstones", "tombstone_resolutions", "rejected_receipts"} {
 		var want, got int64
 		d.scan("SELECT COUNT(*) FROM "+table, &want)
 		to.scan("SELECT COUNT(*) FROM "+table, &got)

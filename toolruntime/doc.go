@@ -17,7 +17,8 @@
 //   - [Runtime.Pause] to take a tool out of use for a while.
 //   - [Runtime.Resolve] when a person has found out what nobody knew.
 //
-// [Runtime.List] finds operations by how they stand. [Runtime.Audit] recomputes everything that is stored.
+// [Runtime.List] finds operations by how they stand, and [Runtime.Completions] tells of
+// each that has ended. [Runtime.Audit] recomputes everything that is stored.
 //
 // # How a call ends
 //

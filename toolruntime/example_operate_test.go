@@ -64,3 +64,27 @@ func ExampleRuntime_List() {
 	}
 	// Output: refund pending 0 true
 }
+
+// A host deals with each operation that has ended, and goes on after a restart where it
+// was. It stores the cursor with what it has done.
+func ExampleRuntime_Completions() {
+	ctx := context.Background()
+	rt, end := openRefunds(refundBy(func(context.Context) error { return nil }))
+	defer end()
+	alice, call, approval := refundOf(rt, "ORDER-7")
+	if _, err := rt.Dispatch(ctx, alice, call, &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approval}}); err != nil {
+		log.Fatal(err)
+	}
+	var stored toolruntime.Cursor // "" is the beginning
+	for range 2 {                 // the second time there is nothing more
+		// Without UntilNow it would wait for more.
+		for c, err := range rt.Completions(ctx, stored, &toolruntime.CompletionOptions{UntilNow: true}) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(c.Tool, c.State, c.Code)
+			stored = c.Cursor
+		}
+	}
+	// Output: refund succeeded OK
+}

@@ -70,3 +70,6 @@ func TestingOnlyRing(statusRef string) { endings.ring(statusRef) }
 func (rt *Runtime) TestingOnlyListInParts(ctx context.Context, opts *ListOptions) (*ListPage, error) {
 	return rt.list(ctx, opts, listSizes{examined: 3, rows: 2})
 }
+
+// TestingOnlyRingsForAll is what wakes who waits for any end in this process.
+func TestingOnlyRingsForAll() (<-chan struct{}, func()) { return endings.expectAny() }

@@ -137,6 +137,7 @@ func newAuditor(rt *Runtime, opts *AuditOptions, by sizes) *auditor {
 	}
 	for _, w := range []walk{
 		{next: downstream, what: "observed receipts"}, {next: tombstones, what: "tombstones"}, {next: calls, what: "call identities"},
+		{next: endingsOf, what: "endings"},
 	} {
 		w.part, w.page, w.done = part{rt: rt}, by.page, &a.done
 		a.walks = append(a.walks, &w)

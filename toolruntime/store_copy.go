@@ -25,7 +25,7 @@ func (s *Store) CopyTo(ctx context.Context, to *Store, progress func(done, total
 	}
 	c := copier{from: s, to: to, progress: progress, total: 2 * (total.Operations + total.DownstreamReceipts + total.CallBindings)}
 	for _, c.verifying = range []bool{false, true} {
-		for _, step := range []func(context.Context) error{c.metadata, c.operations, c.downstream, c.calls, c.tombstones, c.paused} {
+		for _, step := range []func(context.Context) error{c.metadata, c.operations, c.downstream, c.calls, c.tombstones, c.endings, c.paused} {
 			if err := step(ctx); err != nil {
 				return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)
 			}

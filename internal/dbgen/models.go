@@ -49,6 +49,12 @@ type DownstreamReceipt struct {
 	RowDigest           []byte
 }
 
+type Ending struct {
+	EndingPK  int64
+	StatusRef string
+	RowDigest []byte
+}
+
 type LocalReceipt struct {
 	OperationPK         int64
 	ReceiptID           string
@@ -176,6 +182,7 @@ type Tombstone struct {
 	PrunedAt       int64
 	RowDigest      []byte
 	Decisions      int64
+	ReceiptPK      int64
 }
 
 type TombstoneResolution struct {

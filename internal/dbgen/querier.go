@@ -18,6 +18,9 @@ type Querier interface {
 	// AuditDownstreamReceipts are the observed receipts of a range of operations,
 	// without the scope, which is the operation's.
 	AuditDownstreamReceipts(ctx context.Context, arg AuditDownstreamReceiptsParams) ([]AuditDownstreamReceiptsRow, error)
+	// AuditEndings is a page of endings after a key, each with how many operations have its
+	// name, or had it: one.
+	AuditEndings(ctx context.Context, arg AuditEndingsParams) ([]AuditEndingsRow, error)
 	// AuditEvents is a range of events.
 	AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Outbox, error)
 	// AuditFewRows counts what an audit walks through, each table up to a limit.
@@ -45,6 +48,8 @@ type Querier interface {
 	AuditTombstones(ctx context.Context, arg AuditTombstonesParams) ([]AuditTombstonesRow, error)
 	// CopyDownstreamReceipt inserts a receipt of another ledger under its key there.
 	CopyDownstreamReceipt(ctx context.Context, arg CopyDownstreamReceiptParams) error
+	// CopyEnding inserts an ending with its key.
+	CopyEnding(ctx context.Context, arg CopyEndingParams) error
 	// CopyOperation inserts an operation of another ledger under its key there,
 	// which its event's payload binds.
 	CopyOperation(ctx context.Context, arg CopyOperationParams) error
@@ -82,6 +87,14 @@ type Querier interface {
 	DeleteRejectedReceipts(ctx context.Context, operationPk int64) (int64, error)
 	// DeleteResolutions removes the decisions on an operation that is pruned.
 	DeleteResolutions(ctx context.Context, operationPk int64) (int64, error)
+	// EndedByEnding are operations as they stand, by their endings between two keys; what
+	// was pruned as its tombstone says.
+	EndedByEnding(ctx context.Context, arg EndedByEndingParams) ([]EndedByEndingRow, error)
+	// EndedByReceipt are operations as they stand, by the keys of their observed receipts
+	// between two.
+	EndedByReceipt(ctx context.Context, arg EndedByReceiptParams) ([]EndedByReceiptRow, error)
+	// EndedByTombstone is EndedByReceipt of what was pruned since.
+	EndedByTombstone(ctx context.Context, arg EndedByTombstoneParams) ([]EndedByTombstoneRow, error)
 	// GetCallFingerprint returns what a call identity is bound to.
 	GetCallFingerprint(ctx context.Context, arg GetCallFingerprintParams) (string, error)
 	// GetClaimed returns an operation with its event.
@@ -111,6 +124,9 @@ type Querier interface {
 	InsertCallBinding(ctx context.Context, arg InsertCallBindingParams) (int64, error)
 	// InsertDownstreamReceipt records a receipt as observed, unless the scope has one.
 	InsertDownstreamReceipt(ctx context.Context, arg InsertDownstreamReceiptParams) (int64, error)
+	// InsertEnding gives an operation that has just ended, or went in review, its place
+	// among all that have.
+	InsertEnding(ctx context.Context, arg InsertEndingParams) error
 	// InsertEvent puts an operation's event into the outbox.
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
 	// InsertLocalReceipt accepts a receipt, unless the operation has one.
@@ -156,6 +172,8 @@ type Querier interface {
 	// ListDueInLane lists the operations of a lane that may be claimed, the one that
 	// has waited longest first.
 	ListDueInLane(ctx context.Context, arg ListDueInLaneParams) ([]int64, error)
+	// ListEndings is a page of endings after a key.
+	ListEndings(ctx context.Context, arg ListEndingsParams) ([]Ending, error)
 	// ListInReview is a page of operations after a key that wait for a person.
 	ListInReview(ctx context.Context, arg ListInReviewParams) ([]Operation, error)
 	// ListMetadata returns what the ledger says of itself.
@@ -204,6 +222,9 @@ type Querier interface {
 	MoveOperation(ctx context.Context, arg MoveOperationParams) (int64, error)
 	// NewestOperation returns the largest key of an operation, or 0.
 	NewestOperation(ctx context.Context) (int64, error)
+	// NewestReceipt returns the key of the operation whose receipt was observed last, or 0.
+	// It stays: SQLite would give the key of its receipt to the next.
+	NewestReceipt(ctx context.Context) (int64, error)
 	// NextAuditKey returns the smallest operation's key from a given one on under
 	// which there is any row at all; 0 keys mean that there is none.
 	NextAuditKey(ctx context.Context, fromPk int64) (NextAuditKeyRow, error)

@@ -285,3 +285,43 @@ func (s *Queries) ResumeTool(ctx context.Context, arg dbgen.ResumeToolParams) (i
 	n, err := s.q.ResumeTool(ctx, postgres.ResumeToolParams(arg))
 	return n, s.classify(err)
 }
+
+func (s *Queries) AuditEndings(ctx context.Context, arg dbgen.AuditEndingsParams) ([]dbgen.AuditEndingsRow, error) {
+	rows, err := s.q.AuditEndings(ctx, postgres.AuditEndingsParams(arg))
+	return list(rows, func(r postgres.AuditEndingsRow) dbgen.AuditEndingsRow {
+		return dbgen.AuditEndingsRow{Ending: dbgen.Ending(r.Ending), Operations: r.Operations}
+	}, s.classify(err))
+}
+
+func (s *Queries) CopyEnding(ctx context.Context, arg dbgen.CopyEndingParams) error {
+	return s.classify(s.q.CopyEnding(ctx, postgres.CopyEndingParams(arg)))
+}
+
+func (s *Queries) EndedByEnding(ctx context.Context, arg dbgen.EndedByEndingParams) ([]dbgen.EndedByEndingRow, error) {
+	rows, err := s.q.EndedByEnding(ctx, postgres.EndedByEndingParams(arg))
+	return list(rows, func(r postgres.EndedByEndingRow) dbgen.EndedByEndingRow { return dbgen.EndedByEndingRow(r) }, s.classify(err))
+}
+
+func (s *Queries) EndedByReceipt(ctx context.Context, arg dbgen.EndedByReceiptParams) ([]dbgen.EndedByReceiptRow, error) {
+	rows, err := s.q.EndedByReceipt(ctx, postgres.EndedByReceiptParams(arg))
+	return list(rows, func(r postgres.EndedByReceiptRow) dbgen.EndedByReceiptRow { return dbgen.EndedByReceiptRow(r) }, s.classify(err))
+}
+
+func (s *Queries) EndedByTombstone(ctx context.Context, arg dbgen.EndedByTombstoneParams) ([]dbgen.EndedByTombstoneRow, error) {
+	rows, err := s.q.EndedByTombstone(ctx, postgres.EndedByTombstoneParams(arg))
+	return list(rows, func(r postgres.EndedByTombstoneRow) dbgen.EndedByTombstoneRow { return dbgen.EndedByTombstoneRow(r) }, s.classify(err))
+}
+
+func (s *Queries) InsertEnding(ctx context.Context, arg dbgen.InsertEndingParams) error {
+	return s.classify(s.q.InsertEnding(ctx, postgres.InsertEndingParams(arg)))
+}
+
+func (s *Queries) ListEndings(ctx context.Context, arg dbgen.ListEndingsParams) ([]dbgen.Ending, error) {
+	rows, err := s.q.ListEndings(ctx, postgres.ListEndingsParams(arg))
+	return list(rows, func(r postgres.Ending) dbgen.Ending { return dbgen.Ending(r) }, s.classify(err))
+}
+
+func (s *Queries) NewestReceipt(ctx context.Context) (int64, error) {
+	pk, err := s.q.NewestReceipt(ctx)
+	return pk, s.classify(err)
+}

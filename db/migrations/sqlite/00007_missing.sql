@@ -59,6 +59,21 @@ CREATE TABLE past_pauses (
     PRIMARY KEY (tool_name, seq)
 ) STRICT, WITHOUT ROWID;
 
+-- Where each operation that has ended, or went in review, is in the order in which a host
+-- hears of it. A receipt that was observed and accepted in one transaction tells it by
+-- its own key, so that the transaction of a call has no more to write; every other end
+-- is a row here. Written once, never changed, never removed.
+CREATE TABLE endings (
+    ending_pk INTEGER PRIMARY KEY,
+    status_ref TEXT NOT NULL,
+    row_digest BLOB NOT NULL DEFAULT x'' CONSTRAINT endings_row_digest CHECK (length(row_digest) IN (0, 32))
+) STRICT;
+
+-- The key of the receipt of what was pruned since; 0 where there was none, or where it
+-- was pruned before this column.
+ALTER TABLE tombstones ADD COLUMN receipt_pk INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX tombstones_receipt ON tombstones (receipt_pk) WHERE receipt_pk > 0;
+
 -- How many pauses there were, the ones that hold among them.
 INSERT INTO runtime_metadata (metadata_key, metadata_value)
 SELECT 'pauses', CAST(COUNT(*) AS TEXT) FROM paused_tools;
