@@ -23,13 +23,14 @@ func TestCopyKeepsAll(t *testing.T) {
 	if err := d.Pause(ctx, "lost_note", "dana", "the bank has called"); err != nil {
 		t.Fatal(err)
 	}
+	d.addPastPause()
 	to := &desk{t: t, engine: postgres, address: postgres.create(t), orders: d.orders, now: d.time()}
 	if _, err := pgstore.Copy(ctx, d.store, to.address, &pgstore.Options{Migrate: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	to.reopen()
 	to.wantAudit()
-	for _, table := range []string{"attempts", "resolutions", "paused_tools", "tombstones", "tombstone_resolutions", "rejected_receipts"} {
+	for _, table := range []string{"attempts", "resolutions", "paused_tools", "past_pauses", "endings", "tombstones", "tombstone_resolutions", "rejected_receipts"} {
 		var want, got int64
 		d.scan("SELECT COUNT(*) FROM "+table, &want)
 		to.scan("SELECT COUNT(*) FROM "+table, &got)

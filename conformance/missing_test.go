@@ -28,6 +28,10 @@ func TestMissing(t *testing.T) {
 		if _, err := d.Process(context.Background(), again, "worker", nil); err != nil {
 			t.Fatal(err)
 		}
+		d.addPastPause()
+		if err := d.Pause(context.Background(), "secret_tool", "secret-actor", "secret reason"); err != nil {
+			t.Fatal(err)
+		}
 		d.wantAudit()
 		db := e.plain(t, d.address)
 		db.SetMaxOpenConns(1)
@@ -51,6 +55,9 @@ func TestMissing(t *testing.T) {
 			{"a decision after which it went on, and its number", "resolutions", under(again), true, "AUDIT_RESOLUTION[" + again + "]: it went on after an attempt without a resolution"},
 			{"a tombstone", "tombstones", "idempotency_key = 'secret-pruned'", false, "AUDIT_TOMBSTONE: there are not as many tombstones as the ledger counts"},
 			{"the number of tombstones", "runtime_metadata", "metadata_key = 'tombstones'", false, "AUDIT_TOMBSTONE: there are not as many tombstones as the ledger counts"},
+			{"a pause that holds", "paused_tools", "true", false, "AUDIT_PAUSE: there are not as many pauses as the ledger counts"},
+			{"a pause that has ended", "past_pauses", "true", false, "AUDIT_PAUSE: there are not as many pauses as the ledger counts"},
+			{"the number of pauses", "runtime_metadata", "metadata_key = 'pauses'", false, "AUDIT_PAUSE: there are not as many pauses as the ledger counts"},
 			{"a decision of what was pruned", "tombstone_resolutions", "status_ref = '" + pruned + "'", false, "AUDIT_RESOLUTION[" + pruned + "]: there are not as many resolutions as its tombstone counts"},
 		} {
 			t.Run(test.name, func(t *testing.T) {

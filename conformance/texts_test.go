@@ -118,7 +118,7 @@ func TestTextsOfPeople(t *testing.T) {
 		c := refundCall("key")
 		ref := d.submit(c)
 		for name, got := range map[string]error{
-			"tool":      d.Resume(ctx, odd),
+			"tool":      d.Resume(ctx, odd, "dana", "x"),
 			"actor":     d.Pause(ctx, "tool", odd, "reason"),
 			"reason":    d.Pause(ctx, "tool", "actor", odd),
 			"worker_id": second(hold(ctx, d.Runtime, ref, odd, toolruntime.DefaultLease)),

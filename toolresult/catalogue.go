@@ -25,6 +25,7 @@ const (
 	TimeoutBeforeExecute    Code = "TIMEOUT_BEFORE_EXECUTE"
 	Accepted                Code = "ACCEPTED"
 	Cancelled               Code = "CANCELLED"
+	ToolPaused              Code = "TOOL_PAUSED"
 	OutcomeUnknown          Code = "OUTCOME_UNKNOWN"
 	StatusConflict          Code = "STATUS_CONFLICT"
 	RateLimit               Code = "RATE_LIMIT"
@@ -117,6 +118,8 @@ var catalogue = []Entry{
 		"The call was accepted and is not carried out yet. Ask for its status; do not repeat it, and do not say that it was done."},
 	{Cancelled, CategoryExecution, OutcomeNotStarted, RecoveryNone, 0,
 		"A person cancelled this action before it began. Nothing was done, and nothing will be. Do not repeat the call."},
+	{ToolPaused, CategoryDependency, OutcomeNotStarted, RecoveryHumanReview, 0,
+		"A person has paused this tool for the time being. Nothing was done; do not repeat the call until a person says that the tool may be used again."},
 	{OutcomeUnknown, CategoryExecution, OutcomeIsUnknown, RecoveryQueryStatus, 0,
 		"The action may or may not have happened. Do not repeat it; ask for its status."},
 	{StatusConflict, CategoryConflict, OutcomeIsUnknown, RecoveryHumanReview, 0,

@@ -155,6 +155,23 @@ var endings bell
 type bell struct {
 	mu      sync.Mutex
 	waiting map[string]map[chan struct{}]bool
+	any     map[chan struct{}]bool // rung for every operation
+}
+
+// expectAny returns what is sent to when any operation has ended.
+func (b *bell) expectAny() (rings <-chan struct{}, leave func()) {
+	c := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.any == nil {
+		b.any = map[chan struct{}]bool{}
+	}
+	b.any[c] = true
+	return c, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.any, c)
+	}
 }
 
 // expect returns what is sent to when the operation has ended. One ring is kept for
@@ -184,10 +201,12 @@ func (b *bell) expect(statusRef string) (rings <-chan struct{}, leave func()) {
 func (b *bell) ring(statusRef string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for c := range b.waiting[statusRef] {
-		select {
-		case c <- struct{}{}:
-		default:
+	for _, waiting := range [...]map[chan struct{}]bool{b.waiting[statusRef], b.any} {
+		for c := range waiting {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
 		}
 	}
 }

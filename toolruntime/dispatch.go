@@ -33,7 +33,8 @@ type DispatchOptions struct {
 // Dispatch carries out a call: a read at once; a write once under its scope, if
 // it is approved, and through the ledger. A repetition of a write is answered
 // with the stored result, or with OUTCOME_UNKNOWN and the status_ref while
-// there is none; it never causes an effect.
+// there is none; it never causes an effect. A new call of a paused tool ends in
+// TOOL_PAUSED ([Runtime.Pause]).
 //
 // The package says how the call ended, whatever the model has sent: arguments
 // that nobody can read end in INVALID_ARGUMENTS, and Package.Problems say what to
@@ -171,6 +172,9 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 		return nil, nil
 	}
 	rec, err := rt.store.reserve(ctx, v)
+	if errors.Is(err, errToolPaused) {
+		return r.fail(toolresult.ToolPaused), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -299,6 +303,11 @@ func (rt *Runtime) read(ctx context.Context, r *request, p toolresult.Principal)
 	}
 	if !ok {
 		return r.fail(toolresult.BusinessRuleViolation), nil
+	}
+	if paused, err := rt.paused(ctx, r.bound.Call().Name); err != nil {
+		return nil, err
+	} else if paused {
+		return r.fail(toolresult.ToolPaused), nil
 	}
 	limited, cancel := context.WithTimeout(ctx, r.tool.timeout)
 	defer cancel()

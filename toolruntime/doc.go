@@ -16,11 +16,13 @@
 //   - [Runtime.Process] to finish one operation that a dead process has left, as far as
 //     the tool's [EffectKind] allows; a worker does so with all.
 //   - [Runtime.Cancel] to take back what has not begun.
+//   - [Runtime.Pause] to take a tool out of use for a while.
 //   - [Runtime.Resolve] when a person has found out what nobody knew.
 //
-// [Runtime.Audit] recomputes everything that is stored. The command line does it, too,
-// with the file that [Runtime.WriteContracts] writes. Package drill stops a call as if
-// its process had died, to practise what comes after.
+// [Runtime.List] finds operations by how they stand, and [Runtime.Completions] tells of
+// each that has ended. [Runtime.Audit] recomputes everything that is stored. The command
+// line does it, too, with the file that [Runtime.WriteContracts] writes. Package drill
+// stops a call as if its process had died, to practise what comes after.
 //
 // # How a call ends
 //

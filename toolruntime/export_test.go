@@ -67,3 +67,12 @@ func TestingOnlyRings(statusRef string) (<-chan struct{}, func()) { return endin
 
 // TestingOnlyRing says that an operation has ended.
 func TestingOnlyRing(statusRef string) { endings.ring(statusRef) }
+
+// TestingOnlyListInParts lists as [Runtime.List] does, but looks at hardly anything for
+// a page.
+func (rt *Runtime) TestingOnlyListInParts(ctx context.Context, opts *ListOptions) (*ListPage, error) {
+	return rt.list(ctx, opts, listSizes{examined: 3, rows: 2})
+}
+
+// TestingOnlyRingsForAll is what wakes who waits for any end in this process.
+func TestingOnlyRingsForAll() (<-chan struct{}, func()) { return endings.expectAny() }

@@ -3,6 +3,7 @@ package toolruntime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -52,6 +53,9 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, lease 
 		return claim{}, err
 	}
 	c, err := rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, limits.After(now, lease), rt.own}, rt.carries})
+	if err == nil && c.paused {
+		err = fmt.Errorf("toolruntime: claim %s: %w", statusRef, ErrPaused)
+	}
 	if err == nil && c.foreign {
 		err = &ContractError{statusRef, "its tool is not registered here under the contract with which it was accepted: it was not claimed"}
 	}
@@ -71,7 +75,7 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 	}
 	c, err := rt.claim(ctx, statusRef, workerID, lease)
 	switch {
-	case c.foreign:
+	case c.foreign, c.paused:
 		return NotClaimed, err
 	case err != nil:
 		return "", err

@@ -56,7 +56,8 @@ const maxDamaged = 100
 // for what people have decided, the oldest first. What remains of each beside that
 // is a tombstone: its key is refused with
 // IDEMPOTENCY_KEY_EXPIRED for good, whatever the request, and never causes
-// another effect. The newest operation of the ledger always stays.
+// another effect. The newest operation of the ledger always stays, and the
+// one with the newest receipt.
 //
 // Then it removes the call identities that were bound as long ago and whose
 // operation is not there: those of what was pruned, and of calls that were

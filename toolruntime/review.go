@@ -210,34 +210,3 @@ func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string,
 	rt.signal()
 	return refs, nil
 }
-
-// Pause takes a tool away from all workers of the ledger; what runs goes on.
-func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error {
-	if err := limits.Identifier("tool", tool); err != nil {
-		return err
-	}
-	if err := rt.store.checkActor(actor, reason); err != nil {
-		return err
-	}
-	if err := rt.store.holds("tool", tool); err != nil {
-		return err
-	}
-	now := rt.now()
-	if err := limits.Time("now", now); err != nil {
-		return err
-	}
-	return rt.store.pause(ctx, tool, actor, reason, now)
-}
-
-// Resume gives a paused tool back to the workers.
-func (rt *Runtime) Resume(ctx context.Context, tool string) error {
-	if err := limits.Identifier("tool", tool); err != nil {
-		return err
-	}
-	if err := rt.store.holds("tool", tool); err != nil {
-		return err
-	}
-	err := rt.store.resume(ctx, tool)
-	rt.signal()
-	return err
-}

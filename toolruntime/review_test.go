@@ -223,7 +223,7 @@ func TestPause(t *testing.T) {
 	if diff := cmp.Diff(want, st.Tools); diff != "" || err != nil {
 		t.Errorf("stats: %v (-want +got):\n%s", err, diff)
 	}
-	if err := s.Resume(ctx, "pay"); err != nil {
+	if err := s.Resume(ctx, "pay", "erin", "the bank is back"); err != nil {
 		t.Fatal(err)
 	}
 	s.wait(paused)

@@ -1,7 +1,6 @@
 package toolruntime
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -140,6 +138,7 @@ func newAuditor(rt *Runtime, opts *AuditOptions, by sizes) *auditor {
 	}
 	for _, w := range []walk{
 		{next: downstream, what: "observed receipts"}, {next: tombstones, what: "tombstones"}, {next: calls, what: "call identities"},
+		{next: endingsOf, what: "endings"},
 	} {
 		w.part, w.page, w.done = part{rt: rt}, by.page, &a.done
 		a.walks = append(a.walks, &w)
@@ -187,7 +186,7 @@ func (a *auditor) tellProgress() {
 
 // beginning is what an audit looks at first.
 func (a *auditor) beginning() []func(context.Context, engine.Snapshot) error {
-	return []func(context.Context, engine.Snapshot) error{a.schema, a.metadata, a.paused}
+	return []func(context.Context, engine.Snapshot) error{a.schema, a.metadata, a.pauses}
 }
 
 // beginApart begins in a ledger of which not all can be read.
@@ -226,7 +225,7 @@ func (a *auditor) metadata(ctx context.Context, s engine.Snapshot) error {
 		switch {
 		case m.MetadataKey == "schema_version":
 			r.SchemaVersion = m.MetadataValue
-		case m.MetadataKey == "tombstones": // see count
+		case m.MetadataKey == "tombstones", m.MetadataKey == "pauses": // see count, and pauses
 		case m.MetadataKey != "adopted_from":
 			a.ledger.add("AUDIT_METADATA", "", "the ledger's metadata has an unknown entry")
 		}
@@ -236,16 +235,6 @@ func (a *auditor) metadata(ctx context.Context, s engine.Snapshot) error {
 		a.ledger.add("AUDIT_SCHEMA_VERSION", "", "the ledger's schema version is not "+engine.SchemaVersion)
 	}
 	return nil
-}
-
-func (a *auditor) paused(ctx context.Context, s engine.Snapshot) error {
-	paused, err := s.ListPausedTools(ctx)
-	for _, p := range paused {
-		if !bytes.Equal(p.RowDigest, rowdigest.PausedTool(p)) {
-			a.ledger.add("AUDIT_ROW_DIGEST", "", "a paused tool's row does not fit its digest")
-		}
-	}
-	return err
 }
 
 // count counts the rows that there are, and tombstones against what the ledger

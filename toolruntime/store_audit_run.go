@@ -56,6 +56,7 @@ type walk struct {
 	scope     dbgen.GetDownstreamReceiptParams
 	tombstone string // its status_ref
 	call      dbgen.CallBinding
+	ending    int64
 }
 
 // pages takes w further in one snapshot, by at least so many rows.

@@ -15,6 +15,7 @@ type claim struct {
 	claimed bool
 	lost    bool // an earlier attempt ended without a word
 	foreign bool // it could be claimed, by a worker that knows its contract
+	paused  bool // it could be claimed, if its tool were not paused
 }
 
 // lostAttempt reports whether the attempt whose lease has run out, or one before
@@ -78,6 +79,12 @@ func (w claiming) claim(ctx context.Context, q dbgen.Querier, r *record, sees *s
 	expired := c.event.State == string(eventProcessing) && c.event.LeaseUntil.Int64 <= w.now
 	if !waiting && !expired {
 		return c, nil
+	}
+	if sees == nil { // a worker's lanes are those of tools that are not paused
+		n, err := q.IsPaused(ctx, o.ToolName)
+		if c.paused = n > 0; err != nil || c.paused {
+			return c, err
+		}
 	}
 	if !w.knows(r) {
 		c.foreign = true
@@ -166,7 +173,7 @@ func (b batch) stored(ctx context.Context, q dbgen.Querier) (batch, error) {
 }
 
 func (w claiming) claimLane(ctx context.Context, q dbgen.Querier, s share, pass map[int64]bool, sees *sight, b *batch) error {
-	due, err := q.LockDueInLane(ctx, dbgen.LockDueInLaneParams{Lane: s.lane, Now: w.now, Page: int64(s.n + len(pass))})
+	due, err := q.LockDueInLane(ctx, dbgen.LockDueInLaneParams{Lane: s.lane, ToolName: toolOf(s.lane), Now: w.now, Page: int64(s.n + len(pass))})
 	if err != nil {
 		return err
 	}

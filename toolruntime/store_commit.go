@@ -205,6 +205,9 @@ func (r *record) accept(ctx context.Context, q dbgen.Querier, c commitment) (err
 func (r *record) insertAccepted(ctx context.Context, q dbgen.Querier, l dbgen.LocalReceipt) error {
 	r.local = &l
 	n, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
+	if err == nil && n == 1 && r.downstream.DownstreamPK != 0 { // it was there before
+		return r.announce(ctx, q)
+	}
 	if err != nil || n == 1 {
 		return err
 	}

@@ -25,7 +25,7 @@ func (s *Store) copyTo(ctx context.Context, to *Store, progress func(done, total
 	}
 	c := copier{from: s, to: to, progress: progress, total: 2 * (total.Operations + total.DownstreamReceipts + total.CallBindings)}
 	for _, c.verifying = range []bool{false, true} {
-		for _, step := range []func(context.Context) error{c.metadata, c.operations, c.downstream, c.calls, c.tombstones, c.paused} {
+		for _, step := range []func(context.Context) error{c.metadata, c.operations, c.downstream, c.calls, c.tombstones, c.endings, c.paused} {
 			if err := step(ctx); err != nil {
 				return Counts{}, fmt.Errorf("toolruntime: copy: %w", err)
 			}
@@ -288,17 +288,5 @@ func insertBuried(ctx context.Context, q dbgen.Querier, b buried) error {
 	for i := 0; err == nil && i < len(b.resolutions); i++ {
 		err = q.InsertTombstoneResolution(ctx, dbgen.InsertTombstoneResolutionParams(b.resolutions[i]))
 	}
-	return err
-}
-
-// paused brings over which tools the workers leave alone.
-func (c *copier) paused(ctx context.Context) error {
-	_, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.PausedTool, error) {
-		return q.ListPausedTools(ctx)
-	}, func(p dbgen.PausedTool) bool {
-		return bytes.Equal(p.RowDigest, rowdigest.PausedTool(p))
-	}, func(ctx context.Context, q dbgen.Querier, p dbgen.PausedTool) error {
-		return inserted(q.PauseTool(ctx, dbgen.PauseToolParams(p)))
-	})
 	return err
 }

@@ -32,7 +32,11 @@ func (r *record) apply(ctx context.Context, q dbgen.Querier, m move) error {
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, q, o, e, r.attemptRow(m.ending, m.now))
+	err = r.write(ctx, q, o, e, r.attemptRow(m.ending, m.now))
+	if err == nil && (m.to == failed || m.to == inReview) {
+		err = r.announce(ctx, q)
+	}
+	return err
 }
 
 // write makes a move whose rows are known.

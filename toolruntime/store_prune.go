@@ -31,7 +31,7 @@ const prunePage = 1000
 func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int64, last int64, rows int, more bool, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		pks, last, more = nil, after, false
-		newest, err := q.NewestOperation(ctx)
+		newest, receipt, err := newestOf(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int
 		for _, o := range page {
 			last = o.OperationPK
 			more = more || o.CreatedAt <= p.before
-			if o.OperationPK < newest && p.wants(o.ToolName, o.State, o.CompletedAt.Int64, o.CompletedAt.Valid) {
+			if o.OperationPK < newest && o.OperationPK != receipt && p.wants(o.ToolName, o.State, o.CompletedAt.Int64, o.CompletedAt.Valid) {
 				pks = append(pks, o.OperationPK)
 			}
 		}
@@ -56,7 +56,7 @@ func (s *Store) prunable(ctx context.Context, after int64, p pruning) (pks []int
 func (s *Store) bury(ctx context.Context, pks []int64, p pruning) (buried int64, damaged []string, err error) {
 	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		buried, damaged = 0, nil
-		newest, err := q.NewestOperation(ctx)
+		newest, receipt, err := newestOf(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (s *Store) bury(ctx context.Context, pks []int64, p pruning) (buried int64,
 			if err != nil {
 				return err
 			}
-			if !there || pk >= newest || !p.wants(o.ToolName, o.State, o.CompletedAt.Int64, o.CompletedAt.Valid) {
+			if !there || pk >= newest || pk == receipt || !p.wants(o.ToolName, o.State, o.CompletedAt.Int64, o.CompletedAt.Valid) {
 				continue
 			}
 			r := &record{operation: o}
@@ -82,6 +82,15 @@ func (s *Store) bury(ctx context.Context, pks []int64, p pruning) (buried int64,
 		return countTombstones(ctx, q, buried)
 	})
 	return buried, damaged, err
+}
+
+// newestOf returns the newest operation, and the one with the newest receipt. They stay,
+// because SQLite would give their keys to the next.
+func newestOf(ctx context.Context, q dbgen.Querier) (operation, receipt int64, err error) {
+	if operation, err = q.NewestOperation(ctx); err == nil {
+		receipt, err = q.NewestReceipt(ctx)
+	}
+	return operation, receipt, err
 }
 
 // countTombstones adds to the number of tombstones that there should be, in the
@@ -117,6 +126,9 @@ func (r *record) bury(ctx context.Context, q dbgen.Querier, now int64) error {
 		return err
 	}
 	t.Decisions = int64(len(resolutions))
+	if r.downstream != nil {
+		t.ReceiptPK = r.downstream.DownstreamPK
+	}
 	if r.intact() != nil || len(checkReceipts(r, nil, nil)) > 0 || len(checkTombstoneRef(&t)) > 0 || len(checkResolutions(r, resolutions)) > 0 {
 		return errDamaged
 	}

@@ -45,6 +45,9 @@ var (
 	// errApprovalExpired says that the approval has expired since it was accepted;
 	// nothing was stored, and the caller looks again.
 	errApprovalExpired = errors.New("the approval has expired meanwhile")
+	// errToolPaused says that nothing was accepted, because the tool is paused; the call
+	// identity was bound.
+	errToolPaused = errors.New("the tool is paused")
 	// errCallIDConflict says that the call identity is bound to something else.
 	errCallIDConflict = errors.New("the call identity is bound to something else")
 )
@@ -72,11 +75,15 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 		}
 		return err
 	})
+	if err == nil && v.admission != nil && r == nil {
+		return nil, errToolPaused
+	}
 	return r, inDoubt(err, doubt)
 }
 
 // reserveIn is the body of a reservation's transaction, which is to end after it. The
-// rows are made anew where the clock is no longer what it was.
+// rows are made anew where the clock is no longer what it was. Without an error there is
+// no record where the tool is paused.
 func (s *Store) reserveIn(ctx context.Context, q dbgen.Querier, v reservation, o dbgen.Operation, binding dbgen.InsertCallBindingParams) (*record, error) {
 	if now := s.anew(v.term()).now; v.admission != nil && now != v.now {
 		v.now = now
@@ -89,7 +96,7 @@ func (s *Store) reserveIn(ctx context.Context, q dbgen.Querier, v reservation, o
 		return nil, checkScope(ctx, q, v)
 	}
 	r, err := insertOperation(ctx, q, v, o)
-	if err == nil && s.anew(v.term()).now >= v.admission.approval.ExpiresAt {
+	if err == nil && r != nil && s.anew(v.term()).now >= v.admission.approval.ExpiresAt {
 		err = errApprovalExpired // nothing comes between this and the commit
 	}
 	return r, err
@@ -157,14 +164,17 @@ func checkScope(ctx context.Context, q dbgen.Querier, v reservation) error {
 }
 
 // insertOperation inserts an approved intent and its event together, unless the
-// scope is taken or was.
+// scope is taken or was. It returns nil where the tool is paused and an attempt would
+// follow at once.
 func insertOperation(ctx context.Context, q dbgen.Querier, v reservation, o dbgen.Operation) (*record, error) {
-	taken, err := q.ScopeTaken(ctx, dbgen.ScopeTakenParams(scopeOf(v.bound)))
-	if err != nil {
+	scope, err := q.ScopeTaken(ctx, dbgen.ScopeTakenParams(scopeOf(v.bound)))
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if taken != 0 {
+	case scope.Taken != 0:
 		return nil, errScopeChanged
+	case scope.Paused != 0 && v.admission.worker != "":
+		return nil, nil
 	}
 	row := dbgen.InsertOperationParams{
 		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,

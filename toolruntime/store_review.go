@@ -144,19 +144,3 @@ func (s *Store) review(ctx context.Context, after string, limit int) (items []It
 	})
 	return items, err
 }
-
-func (s *Store) pause(ctx context.Context, tool, actor, reason string, now int64) error {
-	row := dbgen.PausedTool{ToolName: tool, Actor: actor, Reason: reason, PausedAt: now}
-	row.RowDigest = rowdigest.PausedTool(row)
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		_, err := q.PauseTool(ctx, dbgen.PauseToolParams(row))
-		return err
-	})
-}
-
-func (s *Store) resume(ctx context.Context, tool string) error {
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		_, err := q.ResumeTool(ctx, tool)
-		return err
-	})
-}

@@ -17,7 +17,9 @@ type options struct {
 	db, fixture, tools, statusRef, failure, workerID, from, to string
 	actor, reason, decision, receipt, tool, state              string
 	limit                                                      int
-	stagger, olderThan, wait                                   time.Duration
+	after, tenant                                              string
+	stagger, olderThan, wait, since                            time.Duration
+	oldest                                                     bool
 	json, dryRun, version, unseen, verify                      bool
 	args                                                       []string
 }

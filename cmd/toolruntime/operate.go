@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +31,7 @@ came after their lease was lost, what people have decided, and how it stands.`,
 			flags:   (*options).withRef,
 			run:     show,
 		},
+		listCommand(),
 		{
 			name: "review list", needs: []string{"db"},
 			summary: "list the operations that wait for a person",
@@ -96,29 +96,9 @@ alone; resolve them first.`,
 			},
 			run: redrive,
 		},
-		{
-			name: "pause", needs: []string{"db", "tool", "actor", "reason"},
-			summary: "take a tool away from all workers",
-			detail:  `Workers claim no operation of a paused tool; what runs goes on.`,
-			example: `toolruntime pause --db refunds.sqlite3 --tool create_refund_draft --actor dana --reason "the bank has called"`,
-			flags: func(o *options, f *flag.FlagSet) {
-				o.common(f)
-				o.withActor(f)
-				o.withTool(f, "`name` of the tool")
-				f.BoolVar(&o.unseen, "unseen", false, "pause a tool of which no operation is open, too")
-			},
-			run: pause,
-		},
-		{
-			name: "resume", needs: []string{"db", "tool"},
-			summary: "give a paused tool back to the workers",
-			example: `toolruntime resume --db refunds.sqlite3 --tool create_refund_draft`,
-			flags: func(o *options, f *flag.FlagSet) {
-				o.common(f)
-				o.withTool(f, "`name` of the tool")
-			},
-			run: resume,
-		},
+		pauseCommand(),
+		pausesCommand(),
+		resumeCommand(),
 		{
 			name: "stats", needs: []string{"db"},
 			summary: "print the backlog and the lost leases by tool",
@@ -268,44 +248,6 @@ func redrive(ctx context.Context, o *options, p *printer) (bool, error) {
 			}
 		})
 		return true, nil
-	})
-}
-
-func pause(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
-		if err := d.mustKnow(ctx, o); err != nil {
-			return false, err
-		}
-		if err := d.rt.Pause(ctx, o.tool, o.actor, o.reason); err != nil {
-			return false, err
-		}
-		return printStats(ctx, d, p)
-	})
-}
-
-// mustKnow refuses the name of a tool that neither this program has nor an open
-// operation: who stops the wrong tool believes to have stopped the right one.
-func (d *desk) mustKnow(ctx context.Context, o *options) error {
-	if _, known := d.rt.Spec(o.tool); known || o.unseen {
-		return nil
-	}
-	st, err := d.rt.Stats(ctx)
-	if err != nil || slices.ContainsFunc(st.Tools, func(t toolruntime.ToolStats) bool { return t.Tool == o.tool }) {
-		return err
-	}
-	return &toolresult.InputError{Field: "tool", Rule: "is not known: no operation of it is open, and this program does not have it. `toolruntime stats` lists them; --unseen pauses it all the same"}
-}
-
-func resume(ctx context.Context, o *options, p *printer) (bool, error) {
-	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
-		o.unseen = false
-		if err := d.mustKnow(ctx, o); err != nil {
-			return false, err
-		}
-		if err := d.rt.Resume(ctx, o.tool); err != nil {
-			return false, err
-		}
-		return printStats(ctx, d, p)
 	})
 }
 

@@ -51,6 +51,15 @@ func (p *printer) print(v any, lines func(w io.Writer)) {
 	}
 }
 
+// line writes v on a line of its own, for programs that read one after the other.
+func (p *printer) line(v any) {
+	e := json.NewEncoder(p.out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		p.failed = &localError{err}
+	}
+}
+
 // text writes what is the same for programs and for people.
 func (p *printer) text(lines func(w io.Writer)) {
 	given := p.json

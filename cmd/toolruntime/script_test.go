@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 					return nil
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"ref": setRef, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases, "exits": exits},
+					"ref": setRef, "next": setNext, "service": service, "dump": dump, "tamper": tamperPostgres, "cut": cutFile, "databases": databases, "exits": exits},
 			})
 		})
 	}
@@ -74,6 +74,16 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, not %s", code, args[0])
 	}
+}
+
+// setNext sets $NEXT to the cursor in what the last command has printed.
+func setNext(ts *testscript.TestScript, _ bool, _ []string) {
+	_, after, found := strings.Cut(ts.ReadFile("stdout"), `{"next":"`)
+	next, _, ended := strings.Cut(after, `"`)
+	if !found || !ended {
+		ts.Fatalf("nothing has a cursor")
+	}
+	ts.Setenv("NEXT", next)
 }
 
 // setRef sets $REF to the status_ref in what the last command has printed.

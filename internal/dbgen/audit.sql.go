@@ -516,7 +516,7 @@ func (q *Queries) AuditScopeAfter(ctx context.Context, arg AuditScopeAfterParams
 }
 
 const AuditTombstones = `-- name: AuditTombstones :many
-SELECT tombstones.tenant_id, tombstones.subject_id, tombstones.tool_name, tombstones.idempotency_key, tombstones.status_ref, tombstones.state, tombstones.request_sha256, tombstones.created_at, tombstones.completed_at, tombstones.pruned_at, tombstones.row_digest, tombstones.decisions, CAST((
+SELECT tombstones.tenant_id, tombstones.subject_id, tombstones.tool_name, tombstones.idempotency_key, tombstones.status_ref, tombstones.state, tombstones.request_sha256, tombstones.created_at, tombstones.completed_at, tombstones.pruned_at, tombstones.row_digest, tombstones.decisions, tombstones.receipt_pk, CAST((
     SELECT COUNT(*) FROM operations
     WHERE operations.tenant_id = tombstones.tenant_id AND operations.subject_id = tombstones.subject_id
         AND operations.tool_name = tombstones.tool_name AND operations.idempotency_key = tombstones.idempotency_key
@@ -559,6 +559,7 @@ func (q *Queries) AuditTombstones(ctx context.Context, arg AuditTombstonesParams
 			&i.Tombstone.PrunedAt,
 			&i.Tombstone.RowDigest,
 			&i.Tombstone.Decisions,
+			&i.Tombstone.ReceiptPK,
 			&i.Operations,
 		); err != nil {
 			return nil, err

@@ -12,19 +12,27 @@ import (
 const LockDueInLane = `-- name: LockDueInLane :many
 SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = ?1 AND next_attempt_at <= ?2
-ORDER BY next_attempt_at, operation_pk LIMIT CAST(?3 AS BIGINT)
+    AND NOT EXISTS (SELECT 1 FROM paused_tools WHERE paused_tools.tool_name = ?3)
+ORDER BY next_attempt_at, operation_pk LIMIT CAST(?4 AS BIGINT)
 `
 
 type LockDueInLaneParams struct {
-	Lane string
-	Now  int64
-	Page int64
+	Lane     string
+	Now      int64
+	ToolName string
+	Page     int64
 }
 
 // LockDueInLane is ListDueInLane for a transaction that claims what it lists.
-// PostgreSQL's skips what others are claiming; here nobody else can be.
+// PostgreSQL's skips what others are claiming; here nobody else can be. Of a paused
+// tool it lists nothing.
 func (q *Queries) LockDueInLane(ctx context.Context, arg LockDueInLaneParams) ([]int64, error) {
-	rows, err := q.db.QueryContext(ctx, LockDueInLane, arg.Lane, arg.Now, arg.Page)
+	rows, err := q.db.QueryContext(ctx, LockDueInLane,
+		arg.Lane,
+		arg.Now,
+		arg.ToolName,
+		arg.Page,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,12 @@ type DownstreamReceipt struct {
 	RowDigest           []byte
 }
 
+type Ending struct {
+	EndingPK  int64
+	StatusRef string
+	RowDigest []byte
+}
+
 type LocalReceipt struct {
 	OperationPK         int64
 	ReceiptID           string
@@ -115,6 +121,18 @@ type Outbox struct {
 	Decisions     int64
 }
 
+type PastPause struct {
+	ToolName     string
+	Seq          int64
+	Actor        string
+	Reason       string
+	PausedAt     int64
+	ResumedBy    string
+	ResumeReason string
+	ResumedAt    int64
+	RowDigest    []byte
+}
+
 type PausedTool struct {
 	ToolName  string
 	Actor     string
@@ -165,6 +183,7 @@ type Tombstone struct {
 	PrunedAt       int64
 	RowDigest      []byte
 	Decisions      int64
+	ReceiptPK      int64
 }
 
 type TombstoneResolution struct {

@@ -569,7 +569,8 @@ SELECT CAST((
     SELECT COUNT(*) FROM tombstones
     WHERE tombstones.tenant_id = CAST(?1 AS TEXT) AND tombstones.subject_id = CAST(?2 AS TEXT)
         AND tombstones.tool_name = CAST(?3 AS TEXT) AND tombstones.idempotency_key = CAST(?4 AS TEXT)
-) AS BIGINT) AS taken
+) AS BIGINT) AS taken,
+(SELECT COUNT(*) FROM paused_tools WHERE paused_tools.tool_name = CAST(?3 AS TEXT)) AS paused
 `
 
 type ScopeTakenParams struct {
@@ -579,17 +580,22 @@ type ScopeTakenParams struct {
 	IdempotencyKey string
 }
 
+type ScopeTakenRow struct {
+	Taken  int64
+	Paused int64
+}
+
 // ScopeTaken says whether a scope has an operation or had one, of which it then has
 // the tombstone. One that is pruned meanwhile counts: PostgreSQL would insert in its
-// place, whose tombstone is not in the snapshot.
-func (q *Queries) ScopeTaken(ctx context.Context, arg ScopeTakenParams) (int64, error) {
+// place, whose tombstone is not in the snapshot. And whether the tool is paused.
+func (q *Queries) ScopeTaken(ctx context.Context, arg ScopeTakenParams) (ScopeTakenRow, error) {
 	row := q.db.QueryRowContext(ctx, ScopeTaken,
 		arg.TenantID,
 		arg.SubjectID,
 		arg.ToolName,
 		arg.IdempotencyKey,
 	)
-	var taken int64
-	err := row.Scan(&taken)
-	return taken, err
+	var i ScopeTakenRow
+	err := row.Scan(&i.Taken, &i.Paused)
+	return i, err
 }

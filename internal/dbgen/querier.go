@@ -9,6 +9,8 @@ import (
 )
 
 type Querier interface {
+	// AddPauses counts pauses that are inserted in the same transaction.
+	AddPauses(ctx context.Context, added int64) (int64, error)
 	// AddTombstones counts tombstones that are inserted in the same transaction.
 	AddTombstones(ctx context.Context, added int64) (int64, error)
 	// AuditAttempts are the attempts of a range of operations.
@@ -16,6 +18,9 @@ type Querier interface {
 	// AuditDownstreamReceipts are the observed receipts of a range of operations,
 	// without the scope, which is the operation's.
 	AuditDownstreamReceipts(ctx context.Context, arg AuditDownstreamReceiptsParams) ([]AuditDownstreamReceiptsRow, error)
+	// AuditEndings is a page of endings after a key, each with how many operations have its
+	// name, or had it: one.
+	AuditEndings(ctx context.Context, arg AuditEndingsParams) ([]AuditEndingsRow, error)
 	// AuditEvents is a range of events.
 	AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Outbox, error)
 	// AuditFewRows counts what an audit walks through, each table up to a limit.
@@ -43,6 +48,8 @@ type Querier interface {
 	AuditTombstones(ctx context.Context, arg AuditTombstonesParams) ([]AuditTombstonesRow, error)
 	// CopyDownstreamReceipt inserts a receipt of another ledger under its key there.
 	CopyDownstreamReceipt(ctx context.Context, arg CopyDownstreamReceiptParams) error
+	// CopyEnding inserts an ending with its key.
+	CopyEnding(ctx context.Context, arg CopyEndingParams) error
 	// CopyOperation inserts an operation of another ledger under its key there,
 	// which its event's payload binds.
 	CopyOperation(ctx context.Context, arg CopyOperationParams) error
@@ -54,6 +61,8 @@ type Querier interface {
 	// CountOpenEvents counts what is not done, by lane and state: events, how often
 	// they were attempted, and of how many the lease has run out without a word.
 	CountOpenEvents(ctx context.Context, now int64) ([]CountOpenEventsRow, error)
+	// CountPauses counts the pauses that there are, beside the number that there should be.
+	CountPauses(ctx context.Context) (CountPausesRow, error)
 	// CountRows counts the five tables of the contract.
 	CountRows(ctx context.Context) (CountRowsRow, error)
 	// CountTombstones counts the tombstones that there are, beside the number that
@@ -78,6 +87,14 @@ type Querier interface {
 	DeleteRejectedReceipts(ctx context.Context, operationPk int64) (int64, error)
 	// DeleteResolutions removes the decisions on an operation that is pruned.
 	DeleteResolutions(ctx context.Context, operationPk int64) (int64, error)
+	// EndedByEnding are operations as they stand, by their endings between two keys; what
+	// was pruned as its tombstone says.
+	EndedByEnding(ctx context.Context, arg EndedByEndingParams) ([]EndedByEndingRow, error)
+	// EndedByReceipt are operations as they stand, by the keys of their observed receipts
+	// between two.
+	EndedByReceipt(ctx context.Context, arg EndedByReceiptParams) ([]EndedByReceiptRow, error)
+	// EndedByTombstone is EndedByReceipt of what was pruned since.
+	EndedByTombstone(ctx context.Context, arg EndedByTombstoneParams) ([]EndedByTombstoneRow, error)
 	// GetCallFingerprint returns what a call identity is bound to.
 	GetCallFingerprint(ctx context.Context, arg GetCallFingerprintParams) (string, error)
 	// GetClaimed returns an operation with its event.
@@ -94,6 +111,8 @@ type Querier interface {
 	GetOperationByRef(ctx context.Context, statusRef string) (Operation, error)
 	// GetOperationByScope returns the operation that holds a scope.
 	GetOperationByScope(ctx context.Context, arg GetOperationByScopeParams) (Operation, error)
+	// GetPausedTool returns the pause that holds a tool.
+	GetPausedTool(ctx context.Context, toolName string) (PausedTool, error)
 	// GetTombstoneByRef returns the tombstone of a public name.
 	GetTombstoneByRef(ctx context.Context, statusRef string) (Tombstone, error)
 	// HoldCallBinding returns what a call identity is bound to, and keeps it from
@@ -105,6 +124,9 @@ type Querier interface {
 	InsertCallBinding(ctx context.Context, arg InsertCallBindingParams) (int64, error)
 	// InsertDownstreamReceipt records a receipt as observed, unless the scope has one.
 	InsertDownstreamReceipt(ctx context.Context, arg InsertDownstreamReceiptParams) (int64, error)
+	// InsertEnding gives an operation that has just ended, or went in review, its place
+	// among all that have.
+	InsertEnding(ctx context.Context, arg InsertEndingParams) error
 	// InsertEvent puts an operation's event into the outbox.
 	InsertEvent(ctx context.Context, arg InsertEventParams) error
 	// InsertLocalReceipt accepts a receipt, unless the operation has one.
@@ -115,6 +137,8 @@ type Querier interface {
 	// returns a row nor inserts what it selects: for either SQLite makes a table of
 	// its own, and a copy of every page that it changes.
 	InsertOperation(ctx context.Context, arg InsertOperationParams) (int64, error)
+	// InsertPastPause keeps a pause that has ended.
+	InsertPastPause(ctx context.Context, arg InsertPastPauseParams) error
 	// InsertRejectedReceipt keeps an attempt's answer that was not accepted, unless it
 	// is kept already.
 	InsertRejectedReceipt(ctx context.Context, arg InsertRejectedReceiptParams) (int64, error)
@@ -125,6 +149,10 @@ type Querier interface {
 	// InsertTombstoneResolution keeps what a person has decided about an operation
 	// that is pruned.
 	InsertTombstoneResolution(ctx context.Context, arg InsertTombstoneResolutionParams) error
+	// IsPaused counts the pauses that hold a tool: none, or one.
+	IsPaused(ctx context.Context, toolName string) (int64, error)
+	// LastPastPause returns how many pauses of a tool have ended.
+	LastPastPause(ctx context.Context, toolName string) (int64, error)
 	// ListAges is a page of what says whether an operation may be pruned.
 	ListAges(ctx context.Context, arg ListAgesParams) ([]ListAgesRow, error)
 	// ListAstray lists open events that were written so much later than now that they
@@ -144,13 +172,22 @@ type Querier interface {
 	// ListDueInLane lists the operations of a lane that may be claimed, the one that
 	// has waited longest first.
 	ListDueInLane(ctx context.Context, arg ListDueInLaneParams) ([]int64, error)
+	// ListEndings is a page of endings after a key.
+	ListEndings(ctx context.Context, arg ListEndingsParams) ([]Ending, error)
 	// ListInReview is a page of operations after a key that wait for a person.
 	ListInReview(ctx context.Context, arg ListInReviewParams) ([]Operation, error)
 	// ListMetadata returns what the ledger says of itself.
 	ListMetadata(ctx context.Context) ([]RuntimeMetadatum, error)
+	// ListNewest is ListOldest the other way.
+	ListNewest(ctx context.Context, arg ListNewestParams) ([]ListNewestRow, error)
+	// ListOldest is a page of operations after a key, in the order of the keys, each with
+	// what its event says.
+	ListOldest(ctx context.Context, arg ListOldestParams) ([]ListOldestRow, error)
 	// ListOperations is a page of operations after a key.
 	ListOperations(ctx context.Context, arg ListOperationsParams) ([]Operation, error)
-	// ListPausedTools returns the tools that workers leave alone.
+	// ListPastPauses is a page of the pauses that have ended, after one of them.
+	ListPastPauses(ctx context.Context, arg ListPastPausesParams) ([]PastPause, error)
+	// ListPausedTools returns the tools that are paused.
 	ListPausedTools(ctx context.Context) ([]PausedTool, error)
 	// ListRejectedReceipts returns the answers to an operation that were not accepted.
 	ListRejectedReceipts(ctx context.Context, operationPk int64) ([]RejectedReceipt, error)
@@ -162,7 +199,8 @@ type Querier interface {
 	// ListTombstones is a page of tombstones after a public name.
 	ListTombstones(ctx context.Context, arg ListTombstonesParams) ([]Tombstone, error)
 	// LockDueInLane is ListDueInLane for a transaction that claims what it lists.
-	// PostgreSQL's skips what others are claiming; here nobody else can be.
+	// PostgreSQL's skips what others are claiming; here nobody else can be. Of a paused
+	// tool it lists nothing.
 	LockDueInLane(ctx context.Context, arg LockDueInLaneParams) ([]int64, error)
 	// Lookup returns the operation that holds a scope with the receipt that answers it
 	// and the number of its last attempt, and what a call identity is bound to, if it is.
@@ -184,19 +222,22 @@ type Querier interface {
 	MoveOperation(ctx context.Context, arg MoveOperationParams) (int64, error)
 	// NewestOperation returns the largest key of an operation, or 0.
 	NewestOperation(ctx context.Context) (int64, error)
+	// NewestReceipt returns the key of the operation whose receipt was observed last, or 0.
+	// It stays: SQLite would give the key of its receipt to the next.
+	NewestReceipt(ctx context.Context) (int64, error)
 	// NextAuditKey returns the smallest operation's key from a given one on under
 	// which there is any row at all; 0 keys mean that there is none.
 	NextAuditKey(ctx context.Context, fromPk int64) (NextAuditKeyRow, error)
 	// NextLane returns the lane after a given one that has open events.
 	NextLane(ctx context.Context, after string) (string, error)
-	// PauseTool takes a tool away from the workers, unless it is.
+	// PauseTool pauses a tool, unless it is paused.
 	PauseTool(ctx context.Context, arg PauseToolParams) (int64, error)
-	// ResumeTool gives a tool back to the workers.
-	ResumeTool(ctx context.Context, toolName string) (int64, error)
+	// ResumeTool ends a pause, if it is as the caller has read it.
+	ResumeTool(ctx context.Context, arg ResumeToolParams) (int64, error)
 	// ScopeTaken says whether a scope has an operation or had one, of which it then has
 	// the tombstone. One that is pruned meanwhile counts: PostgreSQL would insert in its
-	// place, whose tombstone is not in the snapshot.
-	ScopeTaken(ctx context.Context, arg ScopeTakenParams) (int64, error)
+	// place, whose tombstone is not in the snapshot. And whether the tool is paused.
+	ScopeTaken(ctx context.Context, arg ScopeTakenParams) (ScopeTakenRow, error)
 }
 
 var _ Querier = (*Queries)(nil)

@@ -127,6 +127,11 @@ type Snapshot struct {
 	// Schema says how the ledger's tables differ from those that this version makes,
 	// and what was added to them. Tables of others beside them are nobody's concern.
 	Schema func(ctx context.Context) ([]string, error)
+	// Writers names the transactions that are writing receipts or endings at this moment,
+	// whatever the snapshot shows: each is named from before it takes a key until its rows
+	// are seen by every snapshot that is taken from then on. It is nil where rows are
+	// committed in the order of their keys.
+	Writers func(ctx context.Context) ([]string, error)
 }
 
 // Health is what a database says of itself, in the words of the audit.

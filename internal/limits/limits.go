@@ -34,6 +34,7 @@ var (
 	PruneAge      = Range[time.Duration]{LeastPruneAge, longest} // since the end
 	PruneBatch    = Range[int]{1, 1000}                          // operations in a transaction
 	Page          = Range[int]{1, 1_000_000}                     // rows in memory
+	List          = Range[int]{1, 1000}                          // operations on a page
 	ServerTimeout = Range[time.Duration]{time.Millisecond, math.MaxInt32 * time.Millisecond}
 	Connections   = Range[int]{1, 65_536}
 )

@@ -158,9 +158,9 @@ func (s *Queries) MoveOperation(ctx context.Context, arg dbgen.MoveOperationPara
 	return v, s.classify(err)
 }
 
-func (s *Queries) ScopeTaken(ctx context.Context, arg dbgen.ScopeTakenParams) (int64, error) {
-	v, err := s.q.ScopeTaken(ctx, postgres.ScopeTakenParams(arg))
-	return v, s.classify(err)
+func (s *Queries) ScopeTaken(ctx context.Context, arg dbgen.ScopeTakenParams) (dbgen.ScopeTakenRow, error) {
+	row, err := s.q.ScopeTaken(ctx, postgres.ScopeTakenParams(arg))
+	return dbgen.ScopeTakenRow(row), s.classify(err)
 }
 
 func (s *Queries) HoldCallBinding(ctx context.Context, arg dbgen.HoldCallBindingParams) (string, error) {
@@ -213,6 +213,16 @@ func (s *Queries) CountOpenEvents(ctx context.Context, now int64) ([]dbgen.Count
 	return list(rows, func(r postgres.CountOpenEventsRow) dbgen.CountOpenEventsRow { return dbgen.CountOpenEventsRow(r) }, s.classify(err))
 }
 
+func (s *Queries) ListNewest(ctx context.Context, arg dbgen.ListNewestParams) ([]dbgen.ListNewestRow, error) {
+	rows, err := s.q.ListNewest(ctx, postgres.ListNewestParams(arg))
+	return list(rows, func(r postgres.ListNewestRow) dbgen.ListNewestRow { return dbgen.ListNewestRow(r) }, s.classify(err))
+}
+
+func (s *Queries) ListOldest(ctx context.Context, arg dbgen.ListOldestParams) ([]dbgen.ListOldestRow, error) {
+	rows, err := s.q.ListOldest(ctx, postgres.ListOldestParams(arg))
+	return list(rows, func(r postgres.ListOldestRow) dbgen.ListOldestRow { return dbgen.ListOldestRow(r) }, s.classify(err))
+}
+
 func (s *Queries) InsertResolution(ctx context.Context, arg dbgen.InsertResolutionParams) error {
 	return s.classify(s.q.InsertResolution(ctx, postgres.InsertResolutionParams(arg)))
 }
@@ -232,12 +242,86 @@ func (s *Queries) ListResolutions(ctx context.Context, operationPK int64) ([]dbg
 	return list(rows, func(r postgres.Resolution) dbgen.Resolution { return dbgen.Resolution(r) }, s.classify(err))
 }
 
+func (s *Queries) AddPauses(ctx context.Context, added int64) (int64, error) {
+	n, err := s.q.AddPauses(ctx, added)
+	return n, s.classify(err)
+}
+
+func (s *Queries) CountPauses(ctx context.Context) (dbgen.CountPausesRow, error) {
+	row, err := s.q.CountPauses(ctx)
+	return dbgen.CountPausesRow(row), s.classify(err)
+}
+
+func (s *Queries) GetPausedTool(ctx context.Context, toolName string) (dbgen.PausedTool, error) {
+	row, err := s.q.GetPausedTool(ctx, toolName)
+	return dbgen.PausedTool(row), s.classify(err)
+}
+
+func (s *Queries) InsertPastPause(ctx context.Context, arg dbgen.InsertPastPauseParams) error {
+	return s.classify(s.q.InsertPastPause(ctx, postgres.InsertPastPauseParams(arg)))
+}
+
+func (s *Queries) IsPaused(ctx context.Context, toolName string) (int64, error) {
+	n, err := s.q.IsPaused(ctx, toolName)
+	return n, s.classify(err)
+}
+
+func (s *Queries) LastPastPause(ctx context.Context, toolName string) (int64, error) {
+	seq, err := s.q.LastPastPause(ctx, toolName)
+	return seq, s.classify(err)
+}
+
+func (s *Queries) ListPastPauses(ctx context.Context, arg dbgen.ListPastPausesParams) ([]dbgen.PastPause, error) {
+	rows, err := s.q.ListPastPauses(ctx, postgres.ListPastPausesParams(arg))
+	return list(rows, func(r postgres.PastPause) dbgen.PastPause { return dbgen.PastPause(r) }, s.classify(err))
+}
+
 func (s *Queries) PauseTool(ctx context.Context, arg dbgen.PauseToolParams) (int64, error) {
 	v, err := s.q.PauseTool(ctx, postgres.PauseToolParams(arg))
 	return v, s.classify(err)
 }
 
-func (s *Queries) ResumeTool(ctx context.Context, toolName string) (int64, error) {
-	v, err := s.q.ResumeTool(ctx, toolName)
-	return v, s.classify(err)
+func (s *Queries) ResumeTool(ctx context.Context, arg dbgen.ResumeToolParams) (int64, error) {
+	n, err := s.q.ResumeTool(ctx, postgres.ResumeToolParams(arg))
+	return n, s.classify(err)
+}
+
+func (s *Queries) AuditEndings(ctx context.Context, arg dbgen.AuditEndingsParams) ([]dbgen.AuditEndingsRow, error) {
+	rows, err := s.q.AuditEndings(ctx, postgres.AuditEndingsParams(arg))
+	return list(rows, func(r postgres.AuditEndingsRow) dbgen.AuditEndingsRow {
+		return dbgen.AuditEndingsRow{Ending: dbgen.Ending(r.Ending), Operations: r.Operations}
+	}, s.classify(err))
+}
+
+func (s *Queries) CopyEnding(ctx context.Context, arg dbgen.CopyEndingParams) error {
+	return s.classify(s.q.CopyEnding(ctx, postgres.CopyEndingParams(arg)))
+}
+
+func (s *Queries) EndedByEnding(ctx context.Context, arg dbgen.EndedByEndingParams) ([]dbgen.EndedByEndingRow, error) {
+	rows, err := s.q.EndedByEnding(ctx, postgres.EndedByEndingParams(arg))
+	return list(rows, func(r postgres.EndedByEndingRow) dbgen.EndedByEndingRow { return dbgen.EndedByEndingRow(r) }, s.classify(err))
+}
+
+func (s *Queries) EndedByReceipt(ctx context.Context, arg dbgen.EndedByReceiptParams) ([]dbgen.EndedByReceiptRow, error) {
+	rows, err := s.q.EndedByReceipt(ctx, postgres.EndedByReceiptParams(arg))
+	return list(rows, func(r postgres.EndedByReceiptRow) dbgen.EndedByReceiptRow { return dbgen.EndedByReceiptRow(r) }, s.classify(err))
+}
+
+func (s *Queries) EndedByTombstone(ctx context.Context, arg dbgen.EndedByTombstoneParams) ([]dbgen.EndedByTombstoneRow, error) {
+	rows, err := s.q.EndedByTombstone(ctx, postgres.EndedByTombstoneParams(arg))
+	return list(rows, func(r postgres.EndedByTombstoneRow) dbgen.EndedByTombstoneRow { return dbgen.EndedByTombstoneRow(r) }, s.classify(err))
+}
+
+func (s *Queries) InsertEnding(ctx context.Context, arg dbgen.InsertEndingParams) error {
+	return s.classify(s.q.InsertEnding(ctx, postgres.InsertEndingParams(arg)))
+}
+
+func (s *Queries) ListEndings(ctx context.Context, arg dbgen.ListEndingsParams) ([]dbgen.Ending, error) {
+	rows, err := s.q.ListEndings(ctx, postgres.ListEndingsParams(arg))
+	return list(rows, func(r postgres.Ending) dbgen.Ending { return dbgen.Ending(r) }, s.classify(err))
+}
+
+func (s *Queries) NewestReceipt(ctx context.Context) (int64, error) {
+	pk, err := s.q.NewestReceipt(ctx)
+	return pk, s.classify(err)
 }

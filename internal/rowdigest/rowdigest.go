@@ -8,7 +8,7 @@
 // lines in any language.
 //
 // Not covered are the keys that the database assigns (operation_pk in operations,
-// which the event's payload binds, and downstream_pk, to which nothing refers),
+// which the event's payload binds, downstream_pk and ending_pk, which no row names),
 // and in an event what follows from other columns: its lane, and when it is due
 // while it is not waiting for a next attempt.
 package rowdigest
@@ -117,6 +117,17 @@ func (r row) decisions(n int64) row {
 	return r.text("decisions").integer(n)
 }
 
+// receipt adds the key of a receipt, in the way of decisions.
+func (r row) receipt(pk int64) row {
+	if pk == 0 {
+		return r
+	}
+	return r.text("receipt").integer(pk)
+}
+
+// Ending is the digest of a row of endings.
+func Ending(e dbgen.Ending) []byte { return start().text("endings").text(e.StatusRef).sum() }
+
 // Attempt is the digest of a row of attempts. A cause that is empty is left out, so
 // that digests from before the column fit.
 func Attempt(a dbgen.Attempt) []byte {
@@ -164,6 +175,12 @@ func PausedTool(p dbgen.PausedTool) []byte {
 	return start().text("paused_tools").texts(p.ToolName, p.Actor, p.Reason).integer(p.PausedAt).sum()
 }
 
+// PastPause is the digest of a row of past_pauses.
+func PastPause(p dbgen.PastPause) []byte {
+	return start().text("past_pauses").text(p.ToolName).integer(p.Seq).texts(p.Actor, p.Reason).integer(p.PausedAt).
+		texts(p.ResumedBy, p.ResumeReason).integer(p.ResumedAt).sum()
+}
+
 // RejectedReceipt is the digest of a row of rejected_receipts.
 func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
 	return start().text("rejected_receipts").
@@ -177,5 +194,5 @@ func RejectedReceipt(r dbgen.RejectedReceipt) []byte {
 func Tombstone(t dbgen.Tombstone) []byte {
 	return start().text("tombstones").
 		texts(t.TenantID, t.SubjectID, t.ToolName, t.IdempotencyKey, t.StatusRef, t.State, t.RequestSha256).
-		integer(t.CreatedAt).integer(t.CompletedAt).integer(t.PrunedAt).decisions(t.Decisions).sum()
+		integer(t.CreatedAt).integer(t.CompletedAt).integer(t.PrunedAt).decisions(t.Decisions).receipt(t.ReceiptPK).sum()
 }

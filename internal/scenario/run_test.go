@@ -66,7 +66,7 @@ func TestGoodSetsPass(t *testing.T) {
 // and its two tools keep their contract. TestMemory has them, but for those that are
 // not the contract's.
 var beyondSets = []toolresult.Code{toolresult.BusinessRuleViolation, toolresult.OutputContractViolation,
-	toolresult.IdempotencyKeyExpired, toolresult.Accepted, toolresult.Cancelled}
+	toolresult.IdempotencyKeyExpired, toolresult.Accepted, toolresult.Cancelled, toolresult.ToolPaused}
 
 func TestContractSetCoversTheCatalogue(t *testing.T) {
 	seen := map[string]bool{}

@@ -28,7 +28,7 @@ WITH home AS (
 ), t AS (
 	SELECT c.*, home.prefix FROM home JOIN pg_catalog.pg_class c ON c.relnamespace = home.oid
 	WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname IN ('runtime_metadata', 'call_bindings', 'operations', 'outbox',
-		'downstream_receipts', 'local_receipts', 'rejected_receipts', 'attempts', 'resolutions', 'paused_tools',
+		'downstream_receipts', 'local_receipts', 'rejected_receipts', 'attempts', 'resolutions', 'paused_tools', 'past_pauses', 'endings',
 		'tombstones', 'tombstone_resolutions', 'goose_db_version')
 ), fact AS (
 	SELECT t.relname, 'table' AS kind, 'of kind ' || t.relkind::text AS fact FROM t

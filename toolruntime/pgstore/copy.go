@@ -54,6 +54,7 @@ func (e *pgEngine) copy(ctx context.Context, from, to *toolruntime.Store, progre
 	const finish = `BEGIN;
 SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence('operations', 'operation_pk')::regclass, COALESCE(MAX(operation_pk), 1), COUNT(*) > 0) FROM operations;
 SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence('downstream_receipts', 'downstream_pk')::regclass, COALESCE(MAX(downstream_pk), 1), COUNT(*) > 0) FROM downstream_receipts;
+SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence('endings', 'ending_pk')::regclass, COALESCE(MAX(ending_pk), 1), COUNT(*) > 0) FROM endings;
 DELETE FROM runtime_metadata WHERE metadata_key = '` + unfinishedCopy + `';
 COMMIT`
 	err = e.with(ctx, func(conn *sql.Conn) error {

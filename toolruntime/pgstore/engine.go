@@ -81,6 +81,7 @@ func (e *pgEngine) Snapshot(ctx context.Context, view func(context.Context, engi
 			Querier: pgquery.New(conn, fromDriver),
 			Inspect: func(ctx context.Context) (engine.Health, error) { return inspect(ctx, conn) },
 			Schema:  func(ctx context.Context) ([]string, error) { return differences(ctx, conn) },
+			Writers: func(ctx context.Context) ([]string, error) { return writers(ctx, conn) },
 		}))
 	})
 }

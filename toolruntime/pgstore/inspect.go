@@ -21,7 +21,7 @@ const ledger = `(SELECT c.oid, c.relname::text, c.relpersistence FROM pg_class c
 		AND c.relname::text = ANY ('` + tables + `'::text[])) AS t`
 
 const tables = "{runtime_metadata,call_bindings,operations,outbox,downstream_receipts,local_receipts," +
-	"rejected_receipts,attempts,resolutions,paused_tools,tombstones,tombstone_resolutions}"
+	"rejected_receipts,attempts,resolutions,paused_tools,past_pauses,endings,tombstones,tombstone_resolutions}"
 
 // catalogue lists what is wrong with the tables by what the server knows of them.
 const catalogue = `

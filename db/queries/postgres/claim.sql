@@ -1,8 +1,9 @@
 -- name: LockDueInLane :many
 -- LockDueInLane is ListDueInLane for a transaction that claims what it lists. It
 -- skips what others are claiming, so that many workers share out a lane instead
--- of waiting for each other.
+-- of waiting for each other. Of a paused tool it lists nothing.
 SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = @lane AND next_attempt_at <= @now
+    AND NOT EXISTS (SELECT 1 FROM paused_tools WHERE paused_tools.tool_name = @tool_name)
 ORDER BY next_attempt_at, operation_pk LIMIT CAST(@page AS BIGINT)
 FOR UPDATE SKIP LOCKED;

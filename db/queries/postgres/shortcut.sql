@@ -65,6 +65,9 @@ LEFT JOIN local_receipts ON local_receipts.operation_pk = operations.operation_p
 -- What is pruned meanwhile is either still there in the statement's snapshot, or
 -- has its tombstone in it; what is inserted meanwhile is too young to be pruned.
 --
+-- A paused tool takes nothing that an attempt would follow at once: what waits for a
+-- worker may wait.
+--
 -- The rows are for a time of the server's clock. Where that is another there is no
 -- row; where it has passed while the statement waited, an event without an id
 -- fails it.
@@ -95,6 +98,9 @@ WITH taken AS (
         SELECT 1 FROM operations AS present
         WHERE present.tenant_id = @tenant_id AND present.subject_id = @subject_id
             AND present.tool_name = @tool_name AND present.idempotency_key = @idempotency_key
+    ) AND (
+        CAST(@event_state AS TEXT) = 'pending'
+        OR NOT EXISTS (SELECT 1 FROM paused_tools WHERE paused_tools.tool_name = @tool_name)
     )
     ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
     RETURNING operations.operation_pk

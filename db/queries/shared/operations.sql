@@ -58,7 +58,7 @@ SELECT * FROM operations WHERE operation_pk = @operation_pk;
 -- name: ScopeTaken :one
 -- ScopeTaken says whether a scope has an operation or had one, of which it then has
 -- the tombstone. One that is pruned meanwhile counts: PostgreSQL would insert in its
--- place, whose tombstone is not in the snapshot.
+-- place, whose tombstone is not in the snapshot. And whether the tool is paused.
 SELECT CAST((
     SELECT COUNT(*) FROM operations
     WHERE operations.tenant_id = CAST(@tenant_id AS TEXT) AND operations.subject_id = CAST(@subject_id AS TEXT)
@@ -67,7 +67,8 @@ SELECT CAST((
     SELECT COUNT(*) FROM tombstones
     WHERE tombstones.tenant_id = CAST(@tenant_id AS TEXT) AND tombstones.subject_id = CAST(@subject_id AS TEXT)
         AND tombstones.tool_name = CAST(@tool_name AS TEXT) AND tombstones.idempotency_key = CAST(@idempotency_key AS TEXT)
-) AS BIGINT) AS taken;
+) AS BIGINT) AS taken,
+(SELECT COUNT(*) FROM paused_tools WHERE paused_tools.tool_name = CAST(@tool_name AS TEXT)) AS paused;
 
 -- name: MoveOperation :execrows
 -- MoveOperation changes an operation's state, if every column is still what the

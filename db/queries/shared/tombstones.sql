@@ -11,10 +11,10 @@ ORDER BY status_ref LIMIT CAST(@page AS BIGINT);
 -- InsertTombstone takes a scope for good, unless it has a tombstone.
 INSERT INTO tombstones (
     tenant_id, subject_id, tool_name, idempotency_key, status_ref, state,
-    request_sha256, created_at, completed_at, pruned_at, row_digest, decisions
+    request_sha256, created_at, completed_at, pruned_at, row_digest, decisions, receipt_pk
 ) VALUES (
     @tenant_id, @subject_id, @tool_name, @idempotency_key, @status_ref, @state,
-    @request_sha256, @created_at, @completed_at, @pruned_at, @row_digest, @decisions
+    @request_sha256, @created_at, @completed_at, @pruned_at, @row_digest, @decisions, @receipt_pk
 ) ON CONFLICT DO NOTHING;
 
 -- name: ListAges :many

@@ -12,21 +12,28 @@ import (
 const lockDueInLane = `-- name: LockDueInLane :many
 SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = $1 AND next_attempt_at <= $2
-ORDER BY next_attempt_at, operation_pk LIMIT CAST($3 AS BIGINT)
+    AND NOT EXISTS (SELECT 1 FROM paused_tools WHERE paused_tools.tool_name = $3)
+ORDER BY next_attempt_at, operation_pk LIMIT CAST($4 AS BIGINT)
 FOR UPDATE SKIP LOCKED
 `
 
 type LockDueInLaneParams struct {
-	Lane string
-	Now  int64
-	Page int64
+	Lane     string
+	Now      int64
+	ToolName string
+	Page     int64
 }
 
 // LockDueInLane is ListDueInLane for a transaction that claims what it lists. It
 // skips what others are claiming, so that many workers share out a lane instead
-// of waiting for each other.
+// of waiting for each other. Of a paused tool it lists nothing.
 func (q *Queries) LockDueInLane(ctx context.Context, arg LockDueInLaneParams) ([]int64, error) {
-	rows, err := q.db.QueryContext(ctx, lockDueInLane, arg.Lane, arg.Now, arg.Page)
+	rows, err := q.db.QueryContext(ctx, lockDueInLane,
+		arg.Lane,
+		arg.Now,
+		arg.ToolName,
+		arg.Page,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,20 @@ import (
 	"context"
 )
 
+const addPauses = `-- name: AddPauses :execrows
+UPDATE runtime_metadata SET metadata_value = CAST(CAST(metadata_value AS BIGINT) + CAST($1 AS BIGINT) AS TEXT)
+WHERE metadata_key = 'pauses'
+`
+
+// AddPauses counts pauses that are inserted in the same transaction.
+func (q *Queries) AddPauses(ctx context.Context, added int64) (int64, error) {
+	result, err := q.db.ExecContext(ctx, addPauses, added)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const countInReview = `-- name: CountInReview :many
 SELECT tool_name, reason, COUNT(*) AS operations, CAST(MIN(updated_at) AS BIGINT) AS oldest
 FROM operations WHERE state = 'in_review' GROUP BY tool_name, reason ORDER BY tool_name, reason
@@ -140,6 +154,76 @@ func (q *Queries) CountOpenEvents(ctx context.Context, now int64) ([]CountOpenEv
 	return items, nil
 }
 
+const countPauses = `-- name: CountPauses :one
+SELECT CAST((SELECT COUNT(*) FROM past_pauses) + (SELECT COUNT(*) FROM paused_tools) AS BIGINT) AS found, CAST(COALESCE((
+    SELECT metadata_value FROM runtime_metadata WHERE metadata_key = 'pauses'
+), '') AS TEXT) AS counted
+`
+
+type CountPausesRow struct {
+	Found   int64
+	Counted string
+}
+
+// CountPauses counts the pauses that there are, beside the number that there should be.
+func (q *Queries) CountPauses(ctx context.Context) (CountPausesRow, error) {
+	row := q.db.QueryRowContext(ctx, countPauses)
+	var i CountPausesRow
+	err := row.Scan(&i.Found, &i.Counted)
+	return i, err
+}
+
+const getPausedTool = `-- name: GetPausedTool :one
+SELECT tool_name, actor, reason, paused_at, row_digest FROM paused_tools WHERE tool_name = $1
+`
+
+// GetPausedTool returns the pause that holds a tool.
+func (q *Queries) GetPausedTool(ctx context.Context, toolName string) (PausedTool, error) {
+	row := q.db.QueryRowContext(ctx, getPausedTool, toolName)
+	var i PausedTool
+	err := row.Scan(
+		&i.ToolName,
+		&i.Actor,
+		&i.Reason,
+		&i.PausedAt,
+		&i.RowDigest,
+	)
+	return i, err
+}
+
+const insertPastPause = `-- name: InsertPastPause :exec
+INSERT INTO past_pauses (tool_name, seq, actor, reason, paused_at, resumed_by, resume_reason, resumed_at, row_digest)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+`
+
+type InsertPastPauseParams struct {
+	ToolName     string
+	Seq          int64
+	Actor        string
+	Reason       string
+	PausedAt     int64
+	ResumedBy    string
+	ResumeReason string
+	ResumedAt    int64
+	RowDigest    []byte
+}
+
+// InsertPastPause keeps a pause that has ended.
+func (q *Queries) InsertPastPause(ctx context.Context, arg InsertPastPauseParams) error {
+	_, err := q.db.ExecContext(ctx, insertPastPause,
+		arg.ToolName,
+		arg.Seq,
+		arg.Actor,
+		arg.Reason,
+		arg.PausedAt,
+		arg.ResumedBy,
+		arg.ResumeReason,
+		arg.ResumedAt,
+		arg.RowDigest,
+	)
+	return err
+}
+
 const insertResolution = `-- name: InsertResolution :exec
 INSERT INTO resolutions (operation_pk, seq, decision, actor, reason, decided_at, row_digest)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -167,6 +251,30 @@ func (q *Queries) InsertResolution(ctx context.Context, arg InsertResolutionPara
 		arg.RowDigest,
 	)
 	return err
+}
+
+const isPaused = `-- name: IsPaused :one
+SELECT COUNT(*) FROM paused_tools WHERE tool_name = $1
+`
+
+// IsPaused counts the pauses that hold a tool: none, or one.
+func (q *Queries) IsPaused(ctx context.Context, toolName string) (int64, error) {
+	row := q.db.QueryRowContext(ctx, isPaused, toolName)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const lastPastPause = `-- name: LastPastPause :one
+SELECT CAST(COALESCE(MAX(seq), 0) AS BIGINT) AS seq FROM past_pauses WHERE tool_name = $1
+`
+
+// LastPastPause returns how many pauses of a tool have ended.
+func (q *Queries) LastPastPause(ctx context.Context, toolName string) (int64, error) {
+	row := q.db.QueryRowContext(ctx, lastPastPause, toolName)
+	var seq int64
+	err := row.Scan(&seq)
+	return seq, err
 }
 
 const listInReview = `-- name: ListInReview :many
@@ -236,11 +344,56 @@ func (q *Queries) ListInReview(ctx context.Context, arg ListInReviewParams) ([]O
 	return items, nil
 }
 
+const listPastPauses = `-- name: ListPastPauses :many
+SELECT tool_name, seq, actor, reason, paused_at, resumed_by, resume_reason, resumed_at, row_digest FROM past_pauses WHERE (tool_name, seq) > (CAST($1 AS TEXT), CAST($2 AS BIGINT))
+ORDER BY tool_name, seq LIMIT CAST($3 AS BIGINT)
+`
+
+type ListPastPausesParams struct {
+	ToolName string
+	Seq      int64
+	Page     int64
+}
+
+// ListPastPauses is a page of the pauses that have ended, after one of them.
+func (q *Queries) ListPastPauses(ctx context.Context, arg ListPastPausesParams) ([]PastPause, error) {
+	rows, err := q.db.QueryContext(ctx, listPastPauses, arg.ToolName, arg.Seq, arg.Page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []PastPause{}
+	for rows.Next() {
+		var i PastPause
+		if err := rows.Scan(
+			&i.ToolName,
+			&i.Seq,
+			&i.Actor,
+			&i.Reason,
+			&i.PausedAt,
+			&i.ResumedBy,
+			&i.ResumeReason,
+			&i.ResumedAt,
+			&i.RowDigest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listPausedTools = `-- name: ListPausedTools :many
 SELECT tool_name, actor, reason, paused_at, row_digest FROM paused_tools ORDER BY tool_name
 `
 
-// ListPausedTools returns the tools that workers leave alone.
+// ListPausedTools returns the tools that are paused.
 func (q *Queries) ListPausedTools(ctx context.Context) ([]PausedTool, error) {
 	rows, err := q.db.QueryContext(ctx, listPausedTools)
 	if err != nil {
@@ -319,7 +472,7 @@ type PauseToolParams struct {
 	RowDigest []byte
 }
 
-// PauseTool takes a tool away from the workers, unless it is.
+// PauseTool pauses a tool, unless it is paused.
 func (q *Queries) PauseTool(ctx context.Context, arg PauseToolParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, pauseTool,
 		arg.ToolName,
@@ -336,11 +489,26 @@ func (q *Queries) PauseTool(ctx context.Context, arg PauseToolParams) (int64, er
 
 const resumeTool = `-- name: ResumeTool :execrows
 DELETE FROM paused_tools WHERE tool_name = $1
+    AND actor = $2 AND reason = $3 AND paused_at = $4 AND row_digest = $5
 `
 
-// ResumeTool gives a tool back to the workers.
-func (q *Queries) ResumeTool(ctx context.Context, toolName string) (int64, error) {
-	result, err := q.db.ExecContext(ctx, resumeTool, toolName)
+type ResumeToolParams struct {
+	ToolName  string
+	Actor     string
+	Reason    string
+	PausedAt  int64
+	RowDigest []byte
+}
+
+// ResumeTool ends a pause, if it is as the caller has read it.
+func (q *Queries) ResumeTool(ctx context.Context, arg ResumeToolParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, resumeTool,
+		arg.ToolName,
+		arg.Actor,
+		arg.Reason,
+		arg.PausedAt,
+		arg.RowDigest,
+	)
 	if err != nil {
 		return 0, err
 	}

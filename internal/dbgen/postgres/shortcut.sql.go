@@ -350,6 +350,9 @@ WITH taken AS (
         SELECT 1 FROM operations AS present
         WHERE present.tenant_id = $2 AND present.subject_id = $3
             AND present.tool_name = $4 AND present.idempotency_key = $5
+    ) AND (
+        CAST($36 AS TEXT) = 'pending'
+        OR NOT EXISTS (SELECT 1 FROM paused_tools WHERE paused_tools.tool_name = $4)
     )
     ON CONFLICT (tenant_id, subject_id, tool_name, idempotency_key) DO NOTHING
     RETURNING operations.operation_pk
@@ -360,8 +363,8 @@ WITH taken AS (
     )
     SELECT
         taken.operation_pk,
-        CASE WHEN EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($35 AS BIGINT) THEN CAST($36 AS TEXT) END,
-        $37, $38, $39, $40,
+        CASE WHEN EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) < CAST($35 AS BIGINT) THEN CAST($37 AS TEXT) END,
+        $38, $36, $39, $40,
         $41, $42, $43, $44, $45, $46
     FROM taken
 ), binding AS (
@@ -414,9 +417,9 @@ type ReserveParams struct {
 	SearchPath           string
 	ValidFrom            int64
 	ValidUntil           int64
+	EventState           string
 	EventID              string
 	PayloadJSON          string
-	EventState           string
 	LeaseOwner           sql.NullString
 	LeaseUntil           sql.NullInt64
 	AttemptCount         int64
@@ -446,6 +449,9 @@ type ReserveParams struct {
 // once, the server may have to end one of the two, which is then repeated.
 // What is pruned meanwhile is either still there in the statement's snapshot, or
 // has its tombstone in it; what is inserted meanwhile is too young to be pruned.
+//
+// A paused tool takes nothing that an attempt would follow at once: what waits for a
+// worker may wait.
 //
 // The rows are for a time of the server's clock. Where that is another there is no
 // row; where it has passed while the statement waited, an event without an id
@@ -487,9 +493,9 @@ func (q *Queries) Reserve(ctx context.Context, arg ReserveParams) error {
 		arg.SearchPath,
 		arg.ValidFrom,
 		arg.ValidUntil,
+		arg.EventState,
 		arg.EventID,
 		arg.PayloadJSON,
-		arg.EventState,
 		arg.LeaseOwner,
 		arg.LeaseUntil,
 		arg.AttemptCount,

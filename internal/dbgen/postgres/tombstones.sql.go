@@ -166,7 +166,7 @@ func (q *Queries) DeleteResolutions(ctx context.Context, operationPk int64) (int
 }
 
 const getTombstoneByRef = `-- name: GetTombstoneByRef :one
-SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest, decisions FROM tombstones WHERE status_ref = $1
+SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest, decisions, receipt_pk FROM tombstones WHERE status_ref = $1
 `
 
 // GetTombstoneByRef returns the tombstone of a public name.
@@ -186,6 +186,7 @@ func (q *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (Tomb
 		&i.PrunedAt,
 		&i.RowDigest,
 		&i.Decisions,
+		&i.ReceiptPK,
 	)
 	return i, err
 }
@@ -193,10 +194,10 @@ func (q *Queries) GetTombstoneByRef(ctx context.Context, statusRef string) (Tomb
 const insertTombstone = `-- name: InsertTombstone :execrows
 INSERT INTO tombstones (
     tenant_id, subject_id, tool_name, idempotency_key, status_ref, state,
-    request_sha256, created_at, completed_at, pruned_at, row_digest, decisions
+    request_sha256, created_at, completed_at, pruned_at, row_digest, decisions, receipt_pk
 ) VALUES (
     $1, $2, $3, $4, $5, $6,
-    $7, $8, $9, $10, $11, $12
+    $7, $8, $9, $10, $11, $12, $13
 ) ON CONFLICT DO NOTHING
 `
 
@@ -213,6 +214,7 @@ type InsertTombstoneParams struct {
 	PrunedAt       int64
 	RowDigest      []byte
 	Decisions      int64
+	ReceiptPK      int64
 }
 
 // InsertTombstone takes a scope for good, unless it has a tombstone.
@@ -230,6 +232,7 @@ func (q *Queries) InsertTombstone(ctx context.Context, arg InsertTombstoneParams
 		arg.PrunedAt,
 		arg.RowDigest,
 		arg.Decisions,
+		arg.ReceiptPK,
 	)
 	if err != nil {
 		return 0, err
@@ -359,7 +362,7 @@ func (q *Queries) ListTombstoneResolutions(ctx context.Context, arg ListTombston
 }
 
 const listTombstones = `-- name: ListTombstones :many
-SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest, decisions FROM tombstones WHERE status_ref > $1
+SELECT tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256, created_at, completed_at, pruned_at, row_digest, decisions, receipt_pk FROM tombstones WHERE status_ref > $1
 ORDER BY status_ref LIMIT CAST($2 AS BIGINT)
 `
 
@@ -391,6 +394,7 @@ func (q *Queries) ListTombstones(ctx context.Context, arg ListTombstonesParams) 
 			&i.PrunedAt,
 			&i.RowDigest,
 			&i.Decisions,
+			&i.ReceiptPK,
 		); err != nil {
 			return nil, err
 		}
