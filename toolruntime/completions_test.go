@@ -275,6 +275,7 @@ func TestCompletionsWhileCalling(t *testing.T) {
 func TestCompletionsEnd(t *testing.T) {
 	f := newFixtureOn(t, openSQLite, toolruntime.Once)
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	var ends []error
 	f.must(f.dispatch(alive))
 	for _, err := range f.Completions(ctx, "", nil) {

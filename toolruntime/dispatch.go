@@ -172,7 +172,7 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 		return nil, nil
 	}
 	rec, err := rt.store.reserve(ctx, v)
-	if errors.Is(err, errToolPaused) {
+	if errors.Is(err, ErrPaused) {
 		return r.fail(toolresult.ToolPaused), nil
 	}
 	if err != nil {

@@ -109,7 +109,7 @@ func (s *Store) pauses(ctx context.Context, tool string, after *pastPause) (page
 }
 
 // pauses examines the pauses that hold, and those that have ended: each tool's are
-// numbered, one was over when the next began, and there are as many as were counted.
+// numbered, and there are as many as were counted.
 func (a *auditor) pauses(ctx context.Context, s engine.Snapshot) error {
 	paused, err := s.ListPausedTools(ctx)
 	if err != nil {

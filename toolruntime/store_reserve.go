@@ -45,16 +45,14 @@ var (
 	// errApprovalExpired says that the approval has expired since it was accepted;
 	// nothing was stored, and the caller looks again.
 	errApprovalExpired = errors.New("the approval has expired meanwhile")
-	// errToolPaused says that nothing was accepted, because the tool is paused; the call
-	// identity was bound.
-	errToolPaused = errors.New("the tool is paused")
 	// errCallIDConflict says that the call identity is bound to something else.
 	errCallIDConflict = errors.New("the call identity is bound to something else")
 )
 
 // reserve binds the call identity and takes the scope in one transaction. It
 // decides again what the caller has read: the row that is there wins. With an
-// admission it returns the new record.
+// admission it returns the new record; where the tool is paused and an attempt would
+// follow at once, it binds the call identity and returns ErrPaused.
 func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err error) {
 	binding := bindingOf(v)
 	var o dbgen.Operation
@@ -76,7 +74,7 @@ func (s *Store) reserve(ctx context.Context, v reservation) (r *record, err erro
 		return err
 	})
 	if err == nil && v.admission != nil && r == nil {
-		return nil, errToolPaused
+		return nil, ErrPaused
 	}
 	return r, inDoubt(err, doubt)
 }
