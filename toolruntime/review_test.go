@@ -81,7 +81,7 @@ func TestResolve(t *testing.T) {
 			const began = 1_784_419_200
 			want := []toolruntime.Moment{
 				{At: utc(began), What: "accepted", Who: "reviewer"},
-				{At: utc(began), What: "attempt", Attempt: 1, Until: utc(began), Who: "worker-1", How: "unknown"},
+				{At: utc(began), What: "attempt", Attempt: 1, Until: utc(began), Who: "worker-1", How: "unknown", Why: "error"},
 				{At: utc(began + 100), What: "resolved", Who: "dana", How: string(tt.decision), Why: "asked the bank"},
 			}
 			if diff := cmp.Diff(want, h.Moments[:3]); diff != "" {
