@@ -180,6 +180,9 @@ func TestPauseRefuses(t *testing.T) {
 
 // TestPausesPages lists more pauses than fit on a page, and audits them.
 func TestPausesPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx, d := context.Background(), newDesk(t, engines[0])
 	const n = 501
 	for range n {

@@ -16,6 +16,9 @@ import (
 // TestRead: a read is answered at once, needs neither key nor approval, and
 // leaves nothing in the ledger, however it ends.
 func TestRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	failing := func(run func(context.Context) (toolruntime.Receipt[note], error)) toolruntime.Registration {
 		tool := noteTool("get_note", toolruntime.Once, func(ctx context.Context, _ toolruntime.Effect, _ noteArgs) (toolruntime.Receipt[note], error) {
 			return run(ctx)

@@ -117,6 +117,9 @@ func replayed(want string) string {
 // TestAwait: who waits for a call gets its answer, however it ends and wherever, and
 // whoever waits in this process is woken by what ends it.
 func TestAwait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	process := func(f *fixture) error { _, err := f.process(); return err }
 	tests := []struct {

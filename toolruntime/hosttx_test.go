@@ -254,6 +254,9 @@ func (s *outlet) prepare(c toolresult.Call) *toolruntime.Submission {
 // TestHostTx: what the host writes and the call that it accepts are stored together, or
 // neither is; and the workers carry out what is there.
 func TestHostTx(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	no := errors.New("no")
 	tests := []struct {
 		name string
@@ -369,6 +372,9 @@ func (s *outlet) wakes() (string, bool) {
 // TestPrepareAnswers: whatever needs no transaction is answered as Submit does, and as
 // durably.
 func TestPrepareAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	tests := []struct {
 		name    string
 		change  func(*outlet, *toolresult.Call)
@@ -447,6 +453,9 @@ func (s *outlet) taken() {
 // gets the answer of the ledger, is told that nothing was stored, and the transaction
 // goes on.
 func TestHostTxTaken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	taken := map[string]func(s *outlet, first func(toolresult.Call)){
 		"in this transaction": func(_ *outlet, first func(toolresult.Call)) { first(payCall()) },
 		"by another before": func(s *outlet, _ func(toolresult.Call)) {
@@ -569,6 +578,9 @@ func TestHostTxExpiresMeanwhile(t *testing.T) {
 
 // TestHostTxTogether: of many who submit one key with a row of theirs, one stores both.
 func TestHostTxTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	const hosts = 64
 	eachShop(t, func(t *testing.T, s *outlet) {
 		ctx := context.Background()
@@ -619,6 +631,9 @@ func TestHostTxTogether(t *testing.T) {
 
 // TestHostTxMisuse: what cannot hold a call is refused, and nothing of it is stored.
 func TestHostTxMisuse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; make test-long runs it")
+	}
 	ctx := context.Background()
 	eachShop(t, func(t *testing.T, s *outlet) {
 		sub := s.prepare(payCall())
