@@ -25,7 +25,7 @@ func rounds() int {
 	if long() {
 		return 50
 	}
-	return 10
+	return 5
 }
 
 // A contest is a race that must have one result whoever wins.
