@@ -24,6 +24,7 @@ func TestCopyKeepsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.addPastPause()
+	d.mustSQL("CREATE TABLE app_orders (number INTEGER)") // the host's, which stays where it is
 	to := &desk{t: t, engine: postgres, address: postgres.create(t), orders: d.orders, now: d.time()}
 	if _, err := pgstore.Copy(ctx, d.store, to.address, &pgstore.Options{Migrate: true}, nil); err != nil {
 		t.Fatal(err)
@@ -38,6 +39,9 @@ func TestCopyKeepsAll(t *testing.T) {
 			t.Errorf("%s: %d rows copied of %d", table, got, want)
 		}
 	}
+	var there int64
+	to.scan("SELECT COUNT(*) FROM pg_catalog.pg_class WHERE relname = 'app_orders' AND relnamespace = CAST(current_schema AS regnamespace)", &there)
+	wantEqual(t, "the host's tables", int64(0), there)
 	wantEqual(t, "code", toolresult.IdempotencyKeyExpired, to.send(p, refundCall("secret-pruned"), alive).Code())
 	want, err := d.History(ctx, resolved)
 	if err != nil {

@@ -45,7 +45,8 @@ type CompletionOptions struct {
 // the ends.
 //
 // Operations that had failed or gone into review before migration 00009, and those that
-// were pruned before it, are not told. On PostgreSQL it needs the primary.
+// were pruned before it, are not told. On PostgreSQL it needs the primary, and says
+// [ErrReadOnly] on a standby.
 //
 // The error is ctx's when it has ended. Any other ends the list as well: begin again with
 // the last cursor. A cursor of another ledger, or from later than a backup that this

@@ -22,7 +22,8 @@
 // [Runtime.List] finds operations by how they stand, and [Runtime.Completions] tells of
 // each that has ended. [Runtime.Audit] recomputes everything that is stored. The command
 // line does it, too, with the file that [Runtime.WriteContracts] writes. Package drill
-// stops a call as if its process had died, to practise what comes after.
+// stops a call as if its process had died, to practise what comes after, and package
+// toolruntimetest helps to test a service's own tools.
 //
 // # How a call ends
 //

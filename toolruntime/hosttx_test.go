@@ -51,7 +51,7 @@ func eachShop(t *testing.T, run func(t *testing.T, s *outlet)) {
 	}
 }
 
-// newOutlet isn outlet without a way to write.
+// newOutlet is an outlet without a way to write.
 func newOutlet(t testing.TB, store *toolruntime.Store, address, orders string) *outlet {
 	t.Helper()
 	t.Cleanup(func() { store.Close() })

@@ -29,6 +29,11 @@ func (s *Store) feed(ctx context.Context, after Cursor) (*feed, error) {
 		return nil, err
 	}
 	err = s.engine.Snapshot(ctx, func(ctx context.Context, q engine.Snapshot) error {
+		if q.Writers != nil { // where it cannot be asked, say so now and not at the first gap
+			if _, err := q.Writers(ctx); err != nil {
+				return err
+			}
+		}
 		for _, t := range []struct {
 			*track
 			read readEnds

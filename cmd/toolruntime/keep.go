@@ -38,12 +38,13 @@ search_path in which a ledger stands, or else to its first.`,
 			summary: "remove operations that ended long ago",
 			detail: `Removes operations that ended longer ago than --older-than, with their receipts
 and attempts, in small transactions beside the work that goes on. Each leaves a
-tombstone, and what people have decided about it: its key is refused with IDEMPOTENCY_KEY_EXPIRED from now on,
-and never causes another effect. What has not ended or waits for a person stays,
-and so does the newest operation. Without --state and --tool the identities go as
-well of calls as old that belong to no operation, because it was pruned or the
-call was refused. Exit code 1 means that some operations were left because their
-evidence does not hold together; ask audit.`,
+tombstone, and what people have decided about it: its key is refused with
+IDEMPOTENCY_KEY_EXPIRED from now on, and never causes another effect. What has not
+ended or waits for a person stays, and so do the newest operation and that with the
+newest receipt. Without --state and --tool the identities go as well of calls as old
+that belong to no operation, because it was pruned or the call was refused. Exit code
+1 means that some operations were left because their evidence does not hold together;
+ask audit.`,
 			example: `toolruntime prune --db refunds.sqlite3 --older-than 90d --dry-run`,
 			flags: func(o *options, f *flag.FlagSet) {
 				o.common(f)

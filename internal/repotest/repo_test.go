@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"examples/quickstart":                 {"toolresult", "toolruntime", "toolruntime/sqlitestore"},
 	"examples/refunds":                    {"toolresult", "toolruntime"},
 	"toolruntime/httpeffect":              {"toolruntime"},
-	"toolruntime/toolruntimetest":         {"toolresult", "toolruntime", "toolruntime/sqlitestore"},
+	"toolruntime/toolruntimetest":         {"internal/contract", "toolresult", "toolruntime", "toolruntime/sqlitestore"},
 	"examples/payments":                   {"toolruntime", "toolruntime/httpeffect"},
 	"examples/payments/cmd/paymentserver": {"examples/payments"},
 	"examples/payments/cmd/worker":        {"examples/payments", "toolresult", "toolruntime", "toolruntime/"},

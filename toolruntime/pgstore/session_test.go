@@ -163,6 +163,16 @@ func TestStandby(t *testing.T) {
 	if _, err := Migrate(ctx, address, nil); !errors.Is(err, engine.ErrReadOnly) {
 		t.Errorf("a migration: %v", err)
 	}
+	refused := false
+	for _, err := range newRuntime(t, store).Completions(ctx, "", nil) {
+		if refused = errors.Is(err, engine.ErrReadOnly); !refused {
+			t.Errorf("what has ended: %v", err)
+			break
+		}
+	}
+	if !refused {
+		t.Error("what has ended is told by a standby")
+	}
 }
 
 // TestPooler: a PgBouncer as it comes is as good as the server. One that gives a
