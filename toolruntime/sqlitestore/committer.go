@@ -31,6 +31,7 @@ type committer struct {
 	conn    *sql.Conn
 	driver  *sqlite3.SQLiteConn // of conn
 	queries *queries
+	kept    *queries      // for a unit that stands alone
 	wait    time.Duration // how long another process may hold the database
 	log     *logGuard
 	watch   *watch
@@ -72,7 +73,9 @@ func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (
 		return c, err // whoever closes c closes the connection
 	}
 	c.driver.RegisterAuthorizer(c.guard.allow)
-	c.queries = newQueries(&direct{Conn: conn, driver: c.driver}, c.driver)
+	own := &direct{Conn: conn, driver: c.driver}
+	c.queries = newQueries(own, c.driver)
+	c.kept = newQueries(kept{lent{conn, c}, own}, c.driver)
 	c.version, err = pragma(c.driver, "schema_version")
 	return c, classify(err)
 }
@@ -313,9 +316,14 @@ func (c *committer) body(p *pending) (err error) {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	err = classify(p.unit(context.WithoutCancel(p.ctx), c.queries, lent{c.conn, c}))
+	q := c.queries
+	if p.alone {
+		q = c.kept
+	}
+	err = classify(p.unit(context.WithoutCancel(p.ctx), q, lent{c.conn, c}))
 	c.log.note(err)
-	if err == nil && c.driver.AutoCommit() {
+	// A statement that a lent connection did not run says that it was cancelled.
+	if (err == nil || errors.Is(err, context.Canceled)) && c.driver.AutoCommit() {
 		err = errTransactionLost
 	}
 	return err
