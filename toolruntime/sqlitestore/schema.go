@@ -57,7 +57,7 @@ var wanted = sync.OnceValues(func() (map[object]string, error) {
 // ledgerTables are the ledger's, as a list in SQL. Others are the host's, and whether
 // their rows hold together is nobody's concern here.
 const ledgerTables = `('runtime_metadata', 'call_bindings', 'operations', 'outbox', 'downstream_receipts', 'local_receipts',
-	'rejected_receipts', 'attempts', 'resolutions', 'paused_tools', 'tombstones', 'tombstone_resolutions')`
+	'rejected_receipts', 'attempts', 'resolutions', 'paused_tools', 'past_pauses', 'endings', 'tombstones', 'tombstone_resolutions')`
 
 // orphans asks for the rows of the ledger whose parent is missing.
 const orphans = `SELECT "table", rowid, parent, fkid FROM pragma_foreign_key_check WHERE lower("table") IN ` + ledgerTables
