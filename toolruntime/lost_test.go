@@ -100,3 +100,22 @@ func TestUpdateInUpdate(t *testing.T) {
 		t.Error(ran, err)
 	}
 }
+
+// TestUpdateWrites: on SQLite whatever writes through the same store would wait for the
+// Update that waits for it, and is refused by its context.
+func TestUpdateWrites(t *testing.T) {
+	s := shops["sqlite"](t, "")
+	for name, write := range map[string]func(context.Context) error{
+		"Pause":   func(ctx context.Context) error { return s.Pause(ctx, "pay", "dana", "why") },
+		"Process": func(ctx context.Context) error { _, err := s.Process(ctx, s.bound().StatusRef(), "w", nil); return err },
+	} {
+		err := s.TestingOnlyStore().Update(context.Background(), func(ctx context.Context, _ toolruntime.UpdateTx) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute) // it would wait for ever
+			defer cancel()
+			return write(ctx)
+		})
+		if !errors.Is(err, toolruntime.ErrInvalidInput) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // maxBatch bounds how many units share a commit, and with it how long the first
@@ -85,6 +86,9 @@ func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (
 func (c *committer) write(ctx context.Context, unit engine.UnitWith, alone bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if ctx.Value(inside{c}) != nil {
+		return &toolresult.InputError{Field: "context", Rule: "must not be that of a transaction of the same store: it would wait for itself"}
 	}
 	p := &pending{ctx: ctx, unit: unit, alone: alone, done: make(chan struct{})}
 	c.mu.Lock()
@@ -308,6 +312,10 @@ func (c *committer) call(p *pending) error {
 	return err
 }
 
+// inside is the key under which a context says that it is that of a unit with code of
+// the host's in it, which may not wait for another.
+type inside struct{ c *committer }
+
 // body runs a unit's body; a panic is the unit's own failure, and so is the end
 // of the transaction, after which each statement would commit by itself.
 func (c *committer) body(p *pending) (err error) {
@@ -316,11 +324,11 @@ func (c *committer) body(p *pending) (err error) {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	q := c.queries
+	q, ctx := c.queries, context.WithoutCancel(p.ctx)
 	if p.alone {
-		q = c.kept
+		q, ctx = c.kept, context.WithValue(ctx, inside{c}, true)
 	}
-	err = classify(p.unit(context.WithoutCancel(p.ctx), q, lent{c.conn, c}))
+	err = classify(p.unit(ctx, q, lent{c.conn, c}))
 	c.log.note(err)
 	// A statement that a lent connection did not run says that it was cancelled.
 	if (err == nil || errors.Is(err, context.Canceled)) && c.driver.AutoCommit() {
