@@ -195,7 +195,7 @@ func shape(sql string) string {
 			table, _, _ = strings.Cut(name, " ")
 		}
 		if _, name, ok := strings.Cut(line, "DROP CONSTRAINT "); ok {
-			if name = strings.TrimSuffix(name, ";"); !strings.HasSuffix(name, "_pkey") { // a key of SQLite comes with a table
+			if name = strings.TrimRight(name, ",;"); !strings.HasSuffix(name, "_pkey") { // a key of SQLite comes with a table
 				again[name] = true
 			}
 			continue
