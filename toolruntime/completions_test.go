@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
@@ -303,4 +304,36 @@ func TestBellForAll(t *testing.T) {
 		t.Error("rung after leaving")
 	default:
 	}
+}
+
+// TestCompletionsAcrossGaps: keys that are gone for good, few or millions, do not make
+// anybody hear twice of what lies behind them, on whichever page they are.
+func TestCompletionsAcrossGaps(t *testing.T) {
+	defer toolruntime.TestingOnlyFeedPage(toolruntime.TestingOnlyFeedPage(2))
+	onBothEngines(t, func(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
+		f := newFixtureOn(t, open, toolruntime.Once)
+		f.must(f.dispatch(alive))
+		for i := range 5 {
+			f.dispatchKey(fmt.Sprint(i))
+		}
+		for _, statement := range []string{
+			"UPDATE downstream_receipts SET downstream_pk = 9000000000000 + downstream_pk WHERE downstream_pk > 3",
+			"UPDATE downstream_receipts SET downstream_pk = 1 + downstream_pk WHERE downstream_pk = (SELECT MAX(downstream_pk) FROM downstream_receipts)",
+		} {
+			err := f.fault.WriteWith(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+				_, err := tx.ExecContext(ctx, statement)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, last := heard(t, f.Runtime, "")
+		if len(all) != 6 {
+			t.Errorf("%v", all)
+		}
+		if again, _ := heard(t, f.Runtime, last); again != nil {
+			t.Errorf("told again: %v", again)
+		}
+	})
 }

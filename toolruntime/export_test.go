@@ -76,3 +76,10 @@ func (rt *Runtime) TestingOnlyListInParts(ctx context.Context, opts *ListOptions
 
 // TestingOnlyRingsForAll is what wakes who waits for any end in this process.
 func TestingOnlyRingsForAll() (<-chan struct{}, func()) { return endings.expectAny() }
+
+// TestingOnlyFeedPage makes [Runtime.Completions] read so few ends at once until it is
+// called with what it returns.
+func TestingOnlyFeedPage(n int64) (was int64) {
+	was, feedPage = feedPage, n
+	return was
+}

@@ -58,8 +58,9 @@ func (s *Store) feed(ctx context.Context, after Cursor) (*feed, error) {
 // more reads what has ended since, a page of each track; more says that there is more
 // at once.
 func (s *Store) more(ctx context.Context, f *feed) (ends []end, more bool, err error) {
-	// Once more where something is missing: mostly nobody is about to commit it.
-	for range 2 {
+	// Once more for what is missing: mostly nobody is about to commit it, and who listens
+	// is not told again, when it goes on from its cursor, what lies behind.
+	for first := true; first || f.receipts.unasked() || f.endings.unasked(); first = false {
 		writers, err := s.writers(ctx, f)
 		if err != nil {
 			return nil, false, err
@@ -67,9 +68,15 @@ func (s *Store) more(ctx context.Context, f *feed) (ends []end, more bool, err e
 		// The state is changed when the snapshot is over.
 		var receipts, endings []end
 		err = s.engine.Snapshot(ctx, func(ctx context.Context, q engine.Snapshot) (err error) {
+			if receipts, err = f.receipts.missing(ctx, q, byReceipt); err != nil {
+				return err
+			}
+			if endings, err = f.endings.missing(ctx, q, byEnding); err != nil || !first {
+				return err
+			}
 			more = false
-			if receipts, err = f.receipts.page(ctx, q, byReceipt, &more); err == nil {
-				endings, err = f.endings.page(ctx, q, byEnding, &more)
+			if receipts, err = f.receipts.page(ctx, q, byReceipt, receipts, &more); err == nil {
+				endings, err = f.endings.page(ctx, q, byEnding, endings, &more)
 			}
 			return err
 		})
@@ -84,9 +91,6 @@ func (s *Store) more(ctx context.Context, f *feed) (ends []end, more bool, err e
 				e.on = t.track
 				ends = append(ends, e)
 			}
-		}
-		if !f.receipts.unasked() && !f.endings.unasked() {
-			break
 		}
 	}
 	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.key, b.key) })
@@ -109,14 +113,15 @@ func (s *Store) writers(ctx context.Context, f *feed) (writers []string, err err
 	return writers, err
 }
 
-const feedPage = 500
+// feedPage is how many ends of a track are read at once; a test has fewer.
+var feedPage int64 = 500
 
 // readEnds reads ends between two keys, the first excluded; to is the key up to which it
 // has read.
 type readEnds func(ctx context.Context, q dbgen.Querier, after, to int64) (rows []end, upTo int64, err error)
 
-// page reads what is in t's gaps, and a page behind its head.
-func (t *track) page(ctx context.Context, q dbgen.Querier, read readEnds, more *bool) (all []end, err error) {
+// missing reads what is in t's gaps.
+func (t *track) missing(ctx context.Context, q dbgen.Querier, read readEnds) (all []end, err error) {
 	for _, g := range t.ranges() {
 		for after := g.from - 1; after < g.to; {
 			rows, upTo, err := read(ctx, q, after, g.to)
@@ -126,9 +131,14 @@ func (t *track) page(ctx context.Context, q dbgen.Querier, read readEnds, more *
 			all, after = append(all, rows...), upTo
 		}
 	}
-	rows, upTo, err := read(ctx, q, t.head, math.MaxInt64)
+	return all, nil
+}
+
+// page adds a page behind t's head to rows.
+func (t *track) page(ctx context.Context, q dbgen.Querier, read readEnds, rows []end, more *bool) ([]end, error) {
+	fresh, upTo, err := read(ctx, q, t.head, math.MaxInt64)
 	*more = *more || upTo < math.MaxInt64
-	return append(all, rows...), err
+	return append(rows, fresh...), err
 }
 
 func byEnding(ctx context.Context, q dbgen.Querier, after, to int64) (rows []end, upTo int64, err error) {
@@ -137,7 +147,7 @@ func byEnding(ctx context.Context, q dbgen.Querier, after, to int64) (rows []end
 		rows = append(rows, end{key: r.EndingPK, statusRef: r.StatusRef, tool: r.ToolName, state: State(r.State),
 			reason: toolresult.Code(r.Reason), at: r.EndedAt})
 	}
-	if len(found) == feedPage {
+	if int64(len(found)) == feedPage {
 		to = found[feedPage-1].EndingPK
 	}
 	return rows, to, err
@@ -151,10 +161,10 @@ func byReceipt(ctx context.Context, q dbgen.Querier, after, to int64) (rows []en
 		return nil, to, err
 	}
 	pruned, err := q.EndedByTombstone(ctx, dbgen.EndedByTombstoneParams{AfterPK: after, ToPK: to, Page: feedPage})
-	if len(there) == feedPage {
+	if int64(len(there)) == feedPage {
 		to = there[feedPage-1].DownstreamPK
 	}
-	if len(pruned) == feedPage {
+	if int64(len(pruned)) == feedPage {
 		to = min(to, pruned[feedPage-1].ReceiptPK)
 	}
 	for _, r := range there {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -13,8 +14,9 @@ import (
 )
 
 // Tx is the transaction of a transactional tool's handler, for statements on
-// tables of its own. It ends with the handler: it must not be kept, ended, or
-// used to touch the ledger.
+// tables of its own. It ends with the handler, and fails from then on with
+// [sql.ErrTxDone] where it can say so. It must not be ended, or used to touch the
+// ledger.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -23,11 +25,55 @@ type Tx interface {
 
 // lend is tx for the statements of the host, which must not touch the ledger: the
 // engine keeps them from it, where it can.
-func lend(tx dbgen.DBTX) Tx {
+func lend(tx dbgen.DBTX) *lentTx {
 	if g, ok := tx.(engine.Guarded); ok {
-		return g.Guard()
+		tx = g.Guard()
 	}
-	return tx
+	return &lentTx{tx: tx}
+}
+
+// A lentTx is a transaction while it is the host's, and nothing after that: the
+// connection is the store's own then, and soon somebody else's.
+type lentTx struct {
+	tx Tx
+
+	mu    sync.Mutex // held by each statement while it begins
+	ended bool
+}
+
+func (l *lentTx) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+}
+
+func (l *lentTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return nil, sql.ErrTxDone
+	}
+	return l.tx.ExecContext(ctx, query, args...)
+}
+
+func (l *lentTx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return nil, sql.ErrTxDone
+	}
+	return l.tx.QueryContext(ctx, query, args...)
+}
+
+func (l *lentTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended { // a Row cannot be made, but one that has failed can be had
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = over
+	}
+	return l.tx.QueryRowContext(ctx, query, args...)
 }
 
 // runTx has a transactional effect and records it, in one transaction: both
@@ -81,7 +127,10 @@ func (s *Store) commitWith(ctx context.Context, c *record, effect func(Tx) (tool
 		if err := r.mayEnd(fence); err != nil {
 			return err
 		}
-		e, err := effect(lend(tx))
+		lent := lend(tx)
+		defer lent.end() // whatever the handler does
+		e, err := effect(lent)
+		lent.end()
 		if err != nil {
 			return err
 		}

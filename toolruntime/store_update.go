@@ -2,10 +2,8 @@ package toolruntime
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -53,10 +51,10 @@ func (s *Store) Update(ctx context.Context, do func(ctx context.Context, tx Upda
 	}
 	var last *update
 	err := s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) error {
-		u := &update{store: s, querier: q, own: tx, lent: lend(tx)}
+		u := &update{store: s, querier: q, own: tx, lentTx: lend(tx)}
 		last = u
 		defer u.end()
-		return do(context.WithValue(ctx, updating{}, s), u)
+		return do(context.WithValue(ctx, updating{s}, true), u)
 	})
 	if last != nil && (err == nil || errors.Is(err, ErrCommitUnknown)) {
 		last.committed()
@@ -64,13 +62,13 @@ func (s *Store) Update(ctx context.Context, do func(ctx context.Context, tx Upda
 	return err
 }
 
-// updating is the key under which a context has the store whose Update it is in.
-type updating struct{}
+// updating is the key under which a context says that it is in an Update of a store.
+type updating struct{ store *Store }
 
 // mayBegin refuses a transaction of its own inside an Update: on SQLite it would wait
 // for the one that waits for it.
 func (s *Store) mayBegin(ctx context.Context) error {
-	if ctx.Value(updating{}) == s {
+	if ctx.Value(updating{s}) != nil {
 		return &toolresult.InputError{Field: "context", Rule: "must not be that of an Update of the same store: " +
 			"it holds the ledger; call Prepare before the Update, and SubmitTx in it"}
 	}
@@ -82,55 +80,18 @@ type update struct {
 	store   *Store
 	querier dbgen.Querier
 	own     dbgen.DBTX
-	lent    Tx
+	*lentTx
 
-	mu        sync.Mutex // held by each statement while it begins
-	ended     bool
 	submitted []*Runtime
 }
 
 func (u *update) HostTx() engine.HostTx { return engine.HostTx{Tx: u} }
-
-func (u *update) end() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.ended = true
-}
 
 // committed wakes workers for what was submitted.
 func (u *update) committed() {
 	for _, rt := range u.submitted {
 		rt.signal()
 	}
-}
-
-func (u *update) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ended {
-		return nil, sql.ErrTxDone
-	}
-	return u.lent.ExecContext(ctx, query, args...)
-}
-
-func (u *update) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ended {
-		return nil, sql.ErrTxDone
-	}
-	return u.lent.QueryContext(ctx, query, args...)
-}
-
-func (u *update) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ended { // a Row cannot be made, but one that has failed can be had
-		over, cancel := context.WithCancel(ctx)
-		cancel()
-		ctx = over
-	}
-	return u.lent.QueryRowContext(ctx, query, args...)
 }
 
 // join runs unit in the transaction; where it fails nothing of it is left.

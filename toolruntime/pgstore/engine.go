@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 )
@@ -27,11 +26,22 @@ const isolation = "REPEATABLE READ"
 
 // Write implements [engine.Engine].
 func (e *pgEngine) Write(ctx context.Context, unit engine.Unit) error {
-	return e.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, _ dbgen.DBTX) error { return unit(ctx, q) })
+	return e.write(ctx, func(ctx context.Context, conn *sql.Conn) error { return unit(ctx, pgquery.New(conn, fromDriver)) })
 }
 
 // WriteWith implements [engine.Engine].
 func (e *pgEngine) WriteWith(ctx context.Context, unit engine.UnitWith) error {
+	return e.write(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		tx := kept{conn}
+		err := unit(ctx, pgquery.New(tx, fromDriver), tx)
+		if idle(conn) {
+			err = errOver
+		}
+		return err
+	})
+}
+
+func (e *pgEngine) write(ctx context.Context, unit func(context.Context, *sql.Conn) error) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
@@ -120,7 +130,7 @@ func (l *lostAnswer) Error() string { return "the answer to a commit was lost" }
 
 // transact runs unit in a transaction of its own. From its turn on, nothing but
 // a network that has gone dead cuts it short.
-func (e *pgEngine) transact(ctx context.Context, unit engine.UnitWith) error {
+func (e *pgEngine) transact(ctx context.Context, unit func(context.Context, *sql.Conn) error) error {
 	return e.with(ctx, func(conn *sql.Conn) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.limit)
 		defer cancel()
@@ -148,13 +158,13 @@ func (e *pgEngine) transact(ctx context.Context, unit engine.UnitWith) error {
 }
 
 // call runs a unit's body; a panic is the unit's own failure.
-func call(ctx context.Context, unit engine.UnitWith, conn *sql.Conn) (err error) {
+func call(ctx context.Context, unit func(context.Context, *sql.Conn) error, conn *sql.Conn) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	return unit(ctx, pgquery.New(conn, fromDriver), conn)
+	return unit(ctx, conn)
 }
 
 // A transaction is what the server calls it: an id, the timeline, which changes

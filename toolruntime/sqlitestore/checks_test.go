@@ -138,7 +138,7 @@ func TestChecks(t *testing.T) {
 		}
 	}
 	for _, outcome := range []string{"succeeded", "reconciled", "not_done", "given_up", "denied", "unknown", "rejected", "interrupted", "lost", "", "Lost", "won"} {
-		_, err := db.Exec("INSERT OR REPLACE INTO attempts SELECT MIN(operation_pk), 99, 'w', 1, 1, ?, x'', '' FROM operations", outcome)
+		_, err := db.Exec("INSERT OR REPLACE INTO attempts (operation_pk, attempt, worker_id, started_at, ended_at, outcome, row_digest) SELECT MIN(operation_pk), 99, 'w', 1, 1, ?, x'' FROM operations", outcome)
 		if good := outcome != "" && outcome != "Lost" && outcome != "won"; good != (err == nil) {
 			t.Errorf("outcome %q: %v", outcome, err)
 		}

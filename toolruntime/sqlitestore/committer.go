@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
 // maxBatch bounds how many units share a commit, and with it how long the first
@@ -31,6 +32,7 @@ type committer struct {
 	conn    *sql.Conn
 	driver  *sqlite3.SQLiteConn // of conn
 	queries *queries
+	kept    *queries      // for a unit that stands alone
 	wait    time.Duration // how long another process may hold the database
 	log     *logGuard
 	watch   *watch
@@ -72,7 +74,9 @@ func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (
 		return c, err // whoever closes c closes the connection
 	}
 	c.driver.RegisterAuthorizer(c.guard.allow)
-	c.queries = newQueries(&direct{Conn: conn, driver: c.driver}, c.driver)
+	own := &direct{Conn: conn, driver: c.driver}
+	c.queries = newQueries(own, c.driver)
+	c.kept = newQueries(kept{lent{conn, c}, own}, c.driver)
 	c.version, err = pragma(c.driver, "schema_version")
 	return c, classify(err)
 }
@@ -82,6 +86,9 @@ func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (
 func (c *committer) write(ctx context.Context, unit engine.UnitWith, alone bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if ctx.Value(inside{c}) != nil {
+		return &toolresult.InputError{Field: "context", Rule: "must not be that of a transaction of the same store: it would wait for itself"}
 	}
 	p := &pending{ctx: ctx, unit: unit, alone: alone, done: make(chan struct{})}
 	c.mu.Lock()
@@ -305,6 +312,10 @@ func (c *committer) call(p *pending) error {
 	return err
 }
 
+// inside is the key under which a context says that it is that of a unit with code of
+// the host's in it, which may not wait for another.
+type inside struct{ c *committer }
+
 // body runs a unit's body; a panic is the unit's own failure, and so is the end
 // of the transaction, after which each statement would commit by itself.
 func (c *committer) body(p *pending) (err error) {
@@ -313,9 +324,14 @@ func (c *committer) body(p *pending) (err error) {
 			err = fmt.Errorf("toolruntime: panic in a transaction: %v", r)
 		}
 	}()
-	err = classify(p.unit(context.WithoutCancel(p.ctx), c.queries, lent{c.conn, c}))
+	q, ctx := c.queries, context.WithoutCancel(p.ctx)
+	if p.alone {
+		q, ctx = c.kept, context.WithValue(ctx, inside{c}, true)
+	}
+	err = classify(p.unit(ctx, q, lent{c.conn, c}))
 	c.log.note(err)
-	if err == nil && c.driver.AutoCommit() {
+	// A statement that a lent connection did not run says that it was cancelled.
+	if (err == nil || errors.Is(err, context.Canceled)) && c.driver.AutoCommit() {
 		err = errTransactionLost
 	}
 	return err

@@ -58,6 +58,21 @@ func (l lent) QueryRowContext(ctx context.Context, query string, args ...any) *s
 	return l.Conn.QueryRowContext(ctx, query, args...)
 }
 
+// A kept connection is the store's own side of a transaction that code of the host's
+// takes part in, which may have lost it and say nothing.
+type kept struct {
+	lent
+	own *direct
+}
+
+func (k kept) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	ctx, err := k.context(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return k.own.ExecContext(ctx, query, args...)
+}
+
 // A guarded connection is for statements of the host's: they may read everything, and
 // write what is not the ledger's.
 type guarded struct{ lent }
