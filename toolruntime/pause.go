@@ -30,10 +30,10 @@ type Pause struct {
 func (p Pause) Holds() bool { return p.ResumedAt.IsZero() }
 
 // Pause takes a tool out of use, for all who share the ledger: no worker and no
-// [Runtime.Process] claims its operations, and a new call of it, of a read too, ends
-// in TOOL_PAUSED and has no effect. What runs at that moment goes on. [Runtime.Submit]
-// still accepts writes, which wait. What has ended is answered from the ledger as ever,
-// and so is every question for a status.
+// [Runtime.Process] claims its operations, [Runtime.Claim] gives none out, and a new
+// call of it, of a read too, ends in TOOL_PAUSED and has no effect. What runs at that
+// moment goes on. [Runtime.Submit] still accepts writes, which wait. What has ended is
+// answered from the ledger as ever, and so is every question for a status.
 //
 // actor and reason are kept, beyond the end of the pause ([Runtime.Pauses]). A tool that
 // is paused stays so, by whom and why it was first.
