@@ -141,12 +141,15 @@ func TestText(t *testing.T) {
 	if code, _, stderr := runCLI(t, "pause", "--db", db, "--unseen", "--tool", "a\nb", "--actor", "e\rve", "--reason", reason); code != exitPass {
 		t.Fatal(stderr)
 	}
-	for name, run := range map[string]func(context.Context, *options, *printer) (bool, error){"pauses": pauses, "stats": stats} {
+	for name, tt := range map[string]struct {
+		run   func(context.Context, *options, *printer) (bool, error)
+		lines int
+	}{"pauses": {pauses, 1}, "stats": {stats, 2}} {
 		var out bytes.Buffer
-		if pass, err := run(context.Background(), &options{db: db}, &printer{out: &out}); !pass || err != nil {
+		if pass, err := tt.run(context.Background(), &options{db: db}, &printer{out: &out}); !pass || err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if lines := strings.TrimSuffix(out.String(), "\n"); strings.Count(lines, "\n") > 1 || strings.ContainsAny(lines, "\r\x1b\u202e\u2028\u200b") || !strings.Contains(lines, "a\ufffdb") {
+		if lines := out.String(); strings.Count(lines, "\n") != tt.lines || strings.ContainsAny(lines, "\r\x1b\u202e\u2028\u200b") || !strings.Contains(lines, "a\ufffdb") {
 			t.Errorf("%s: %q", name, lines)
 		}
 	}
