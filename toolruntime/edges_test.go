@@ -48,7 +48,7 @@ func TestLongWaits(t *testing.T) {
 		return paid(e)
 	})
 	later, now := s.submit("pay", "later"), s.submit("pay", "now")
-	stop := s.work(toolruntime.WorkOptions{Lease: math.MaxInt64, Drain: math.MaxInt64, MaxAge: math.MaxInt64, MaxAttempts: math.MaxInt64})
+	stop := s.work(toolruntime.WorkOptions{Lease: 9_223_372_036 * time.Second, Drain: math.MaxInt64, MaxAge: math.MaxInt64, MaxAttempts: math.MaxInt64})
 	s.wait(now)
 	for s.state(later) != "pending" || s.ran("later") == 0 {
 		s.pass(0)
@@ -91,14 +91,15 @@ func TestOptionRanges(t *testing.T) {
 	}
 	work := func(o toolruntime.WorkOptions) error { return s.Work(ctx, &o) }
 	for name, err := range map[string]error{
-		"no number a second":       rate(math.NaN()),
-		"infinitely many a second": rate(math.Inf(1)),
-		"fewer than none a second": rate(-1),
-		"a lease in the past":      work(toolruntime.WorkOptions{Lease: math.MinInt64}),
-		"a short lease":            work(toolruntime.WorkOptions{Lease: time.Second - 1}),
-		"too many at once":         work(toolruntime.WorkOptions{Concurrency: math.MaxInt}),
-		"fewer than none at once":  work(toolruntime.WorkOptions{Concurrency: -1}),
-		"attempts":                 work(toolruntime.WorkOptions{MaxAttempts: math.MinInt64}),
+		"no number a second":            rate(math.NaN()),
+		"infinitely many a second":      rate(math.Inf(1)),
+		"fewer than none a second":      rate(-1),
+		"a lease in the past":           work(toolruntime.WorkOptions{Lease: math.MinInt64}),
+		"a short lease":                 work(toolruntime.WorkOptions{Lease: time.Second - 1}),
+		"a worker's lease of fractions": work(toolruntime.WorkOptions{Lease: 1500 * time.Millisecond}),
+		"too many at once":              work(toolruntime.WorkOptions{Concurrency: math.MaxInt}),
+		"fewer than none at once":       work(toolruntime.WorkOptions{Concurrency: -1}),
+		"attempts":                      work(toolruntime.WorkOptions{MaxAttempts: math.MinInt64}),
 		"review": func() error {
 			_, err := s.Review(ctx, "", -1)
 			return err

@@ -104,7 +104,8 @@ type Tool[In, Out any] struct {
 	// Revisions of the contract. An operation keeps those under which it was
 	// accepted and is never run under others, so change one with what it stands
 	// for. An empty one becomes the tool's name and the part with "-v1"; those
-	// of the schemas get the schema's digest instead of a number.
+	// of the schemas get the schema's digest instead of a number. That is up to 20 code
+	// points more than the name, and a revision has at most 255.
 	Revisions toolresult.Revisions
 	Source    string // the source_label of results; "" means the name
 
@@ -267,8 +268,12 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("toolruntime: versions of tool %q: %w", t.Name, err)
 	}
+	revisions := t.revisions(input, output)
+	if err := t.nameFits(revisions); err != nil {
+		return nil, fmt.Errorf("toolruntime: tool %.32q…: %w", t.Name, err)
+	}
 	c.config = toolresult.SpecConfig{
-		Contract:       toolresult.Contract{Name: t.Name, Revisions: t.revisions(input, output)},
+		Contract:       toolresult.Contract{Name: t.Name, Revisions: revisions},
 		Risk:           t.Risk,
 		Source:         or(t.Source, t.Name),
 		InputSchema:    bytes.Clone(input),

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -22,6 +25,29 @@ func (t Tool[In, Out]) revisions(input, output json.RawMessage) toolresult.Revis
 	r.Producer = or(r.Producer, t.Name+"-producer-v1")
 	r.Policy = or(r.Policy, t.Name+"-policy-v1")
 	return r
+}
+
+// nameFits checks that the name leaves room for what is put behind it: r are the
+// revisions, of which some are made of it.
+func (t Tool[In, Out]) nameFits(r toolresult.Revisions) error {
+	behind := 0
+	var missing []string
+	for _, x := range []struct{ field, given, made string }{
+		{"InputSchema", t.Revisions.InputSchema, r.InputSchema}, {"OutputSchema", t.Revisions.OutputSchema, r.OutputSchema},
+		{"Effect", t.Revisions.Effect, r.Effect}, {"Handler", t.Revisions.Handler, r.Handler},
+		{"Producer", t.Revisions.Producer, r.Producer}, {"Policy", t.Revisions.Policy, r.Policy},
+	} {
+		if x.given == "" && contract.Identifier(x.made) != "" {
+			behind = max(behind, len(x.made)-len(t.Name))
+			missing = append(missing, x.field)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return &toolresult.InputError{Field: "name", Rule: fmt.Sprintf(
+		"must have at most %d code points, not %d, where revisions are made of it: take a shorter one, or give Revisions.%s",
+		contract.MaxIdentifier-behind, utf8.RuneCountInString(t.Name), strings.Join(missing, " and Revisions."))}
 }
 
 func schemaOf[T any](field string, given json.RawMessage) (json.RawMessage, error) {

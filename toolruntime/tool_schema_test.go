@@ -79,3 +79,38 @@ func TestRegistrationRefusesWhatCannotBeUsed(t *testing.T) {
 		})
 	}
 }
+
+// TestLongNames: of a name that leaves no room for the revisions made of it the error
+// says so, and not that a revision is wrong that nobody has given.
+func TestLongNames(t *testing.T) {
+	all := toolresult.Revisions{InputSchema: "i", OutputSchema: "o", Effect: "e", Handler: "h", Producer: "p", Policy: "p"}
+	but := func(change func(*toolresult.Revisions)) toolresult.Revisions {
+		r := all
+		change(&r)
+		return r
+	}
+	for name, tt := range map[string]struct {
+		length int
+		given  toolresult.Revisions
+		rule   string // "" is accepted
+	}{
+		"the longest":    {235, toolresult.Revisions{}, ""},
+		"one longer":     {236, toolresult.Revisions{}, "must have at most 235 code points, not 236, where revisions are made of it: take a shorter one, or give Revisions.OutputSchema"},
+		"much longer":    {255, but(func(r *toolresult.Revisions) { r.Effect, r.Policy = "", "" }), "must have at most 245 code points, not 255, where revisions are made of it: take a shorter one, or give Revisions.Effect and Revisions.Policy"},
+		"all are given":  {255, all, ""},
+		"too long alone": {256, all, "must have at most 255 code points"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tool := read[noteArgs, noteArgs]("", "").(toolruntime.Tool[noteArgs, noteArgs])
+			tool.Name, tool.Revisions = strings.Repeat("ä", tt.length), tt.given
+			_, err := toolruntime.SpecOf(tool)
+			var e *toolresult.InputError
+			switch {
+			case tt.rule == "" && err != nil:
+				t.Error(err)
+			case tt.rule != "" && (!errors.As(err, &e) || e.Field != "name" || e.Rule != tt.rule):
+				t.Errorf("got %v, want name %s", err, tt.rule)
+			}
+		})
+	}
+}

@@ -18,8 +18,8 @@ type WorkOptions struct {
 	WorkerID string
 	// Concurrency is how many handlers run at once; 0 means 8.
 	Concurrency int
-	// Lease is how long an operation stays a dead worker's; a living one renews
-	// it three times as often. 0 means 30 s; whole seconds.
+	// Lease is how long an operation stays a dead worker's, in whole seconds; a living
+	// one renews it three times as often. 0 means [DefaultLease].
 	Lease time.Duration
 	// Poll is how long an idle worker waits at most before it looks for work that
 	// another process has submitted; 0 means 2 s.
@@ -54,7 +54,7 @@ func (o *WorkOptions) complete() (*WorkOptions, error) {
 		return nil, err
 	}
 	c.WorkerID = fmt.Sprintf("%s-%08x", c.WorkerID, rand.Uint32())
-	return &c, cmp.Or(limits.Concurrency.Check("concurrency", c.Concurrency), limits.Lease.Check("lease", c.Lease),
+	return &c, cmp.Or(limits.Concurrency.Check("concurrency", c.Concurrency), limits.WholeLease(c.Lease),
 		limits.Wait.Check("poll", c.Poll), limits.Wait.Check("drain", c.Drain),
 		limits.Attempts.Check("max attempts", c.MaxAttempts), limits.Wait.Check("max age", c.MaxAge))
 }

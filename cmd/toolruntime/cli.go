@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -42,7 +43,7 @@ func commands() []command {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	front := o.front()
-	if err := front.Parse(args); err != nil {
+	if err := cmp.Or(front.Parse(args), noneEmpty(front)); err != nil {
 		return usageExit(err, stdout, stderr, overview())
 	}
 	rest := front.Args()
@@ -88,6 +89,9 @@ func (c command) parse(o *options, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
+	if err := noneEmpty(f); err != nil {
+		return err
+	}
 	if f.Lookup("db") != nil && o.db == "" {
 		o.db = os.Getenv(envDB)
 	}
@@ -108,6 +112,18 @@ func (c command) parse(o *options, args []string) error {
 		return fmt.Errorf("%s takes one argument: %s", c.name, c.args)
 	}
 	return nil
+}
+
+// noneEmpty refuses a flag that was given without a value, as a script does whose
+// variable is not set: left out it would stand for every tool, or for another ledger.
+// Only a cursor may be empty, which is where a list begins.
+func noneEmpty(f *flag.FlagSet) (err error) {
+	f.Visit(func(g *flag.Flag) {
+		if v, ok := g.Value.(flag.Getter); ok && v.Get() == "" && g.Name != "after" {
+			err = cmp.Or(err, fmt.Errorf("--%s is empty: give it a value, or leave it out", g.Name))
+		}
+	})
+	return err
 }
 
 // shown quotes an argument, if it is a word. Whatever is more than that could be the
@@ -275,11 +291,14 @@ func (c command) usage() string {
 	if c.detail != "" {
 		b.WriteString(c.detail + "\n\n")
 	}
-	b.WriteString("Flags:\n")
-	for _, f := range c.flagList() {
-		fmt.Fprintf(&b, "  %-22s %s\n", strings.TrimSpace("--"+f.name+" "+f.value), f.text)
+	if flags := c.flagList(); len(flags) > 0 {
+		b.WriteString("Flags:\n")
+		for _, f := range flags {
+			fmt.Fprintf(&b, "  %-22s %s\n", strings.TrimSpace("--"+f.name+" "+f.value), f.text)
+		}
+		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nExample:\n  %s\n", c.example)
+	fmt.Fprintf(&b, "Example:\n  %s\n", c.example)
 	return b.String()
 }
 

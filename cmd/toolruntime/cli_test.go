@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
 
 const caseFile = "../../examples/refunds/case.json"
@@ -108,6 +110,11 @@ func TestUsage(t *testing.T) {
 		{"no status ref", []string{"status", "--db", "x", "--fixture", "y"}, exitError, "--status-ref is missing"},
 		{"argument", []string{"audit", "--db", "x", "y"}, exitError, `unexpected argument "y"`},
 		{"no file", []string{"check"}, exitError, "one argument"},
+		{"an empty tool to redrive", []string{"redrive", "--db", "x", "--tool", "", "--actor", "a", "--reason", "r"}, exitError, "--tool is empty"},
+		{"an empty tool to prune", []string{"prune", "--db", "x", "--tool=", "--older-than", "1h"}, exitError, "--tool is empty"},
+		{"an empty database", []string{"audit", "--db", ""}, exitError, "--db is empty"},
+		{"an empty database before the command", []string{"--db", "", "audit"}, exitError, "--db is empty"},
+		{"no flags", []string{"help", "completion"}, exitPass, "zsh.\n\nExample:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,6 +127,36 @@ func TestUsage(t *testing.T) {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, stdout, stderr)
 			}
 		})
+	}
+}
+
+// TestText: what somebody has written stays in its place on a terminal, whatever it is
+// made of.
+func TestText(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "x.sqlite3")
+	if code, _, stderr := runCLI(t, "migrate", "--db", db); code != exitPass {
+		t.Fatal(stderr)
+	}
+	reason := "why)\n2026-01-01T00:00:00Z  pay  paused by dana (\x1b[31m\u202e\u2028\u200bno"
+	if code, _, stderr := runCLI(t, "pause", "--db", db, "--unseen", "--tool", "a\nb", "--actor", "e\rve", "--reason", reason); code != exitPass {
+		t.Fatal(stderr)
+	}
+	for name, tt := range map[string]struct {
+		run   func(context.Context, *options, *printer) (bool, error)
+		lines int
+	}{"pauses": {pauses, 1}, "stats": {stats, 2}} {
+		var out bytes.Buffer
+		if pass, err := tt.run(context.Background(), &options{db: db}, &printer{out: &out}); !pass || err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if lines := out.String(); strings.Count(lines, "\n") != tt.lines || strings.ContainsAny(lines, "\r\x1b\u202e\u2028\u200b") || !strings.Contains(lines, "a\ufffdb") {
+			t.Errorf("%s: %q", name, lines)
+		}
+	}
+	var out bytes.Buffer
+	(&printer{out: &out}).operation(toolruntime.Operation{Tool: "a\nb", Worker: "c\u202ed"})
+	if lines := out.String(); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, "a\ufffdb") || !strings.Contains(lines, "c\ufffdd") {
+		t.Errorf("%q", lines)
 	}
 }
 

@@ -101,12 +101,12 @@ func (p *printer) operation(v toolruntime.Operation) {
 		return
 	}
 	p.text(func(w io.Writer) {
-		fmt.Fprintf(w, "%-39s  %-10s  %s  %8d  %s", v.StatusRef, v.State, clock(v.AcceptedAt), v.Attempts, v.Tool)
+		fmt.Fprintf(w, "%-39s  %-10s  %s  %8d  %s", v.StatusRef, v.State, clock(v.AcceptedAt), v.Attempts, visible(v.Tool))
 		switch {
 		case v.Reason != "":
 			fmt.Fprintf(w, "  %s", v.Reason)
 		case v.Worker != "":
-			fmt.Fprintf(w, "  by %s until %s", v.Worker, clock(v.DueAt))
+			fmt.Fprintf(w, "  by %s until %s", visible(v.Worker), clock(v.DueAt))
 		}
 		fmt.Fprintln(w)
 	})

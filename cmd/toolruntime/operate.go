@@ -122,9 +122,9 @@ func show(ctx context.Context, o *options, p *printer) (bool, error) {
 			Gate scenario.Gate `json:"gate"`
 			historyView
 		}{gate(true), viewHistory(h)}, func(w io.Writer) {
-			fmt.Fprintf(w, "%s  %s  %s %s\n", h.StatusRef, h.Tool, h.State, h.Reason)
+			fmt.Fprintf(w, "%s  %s  %s %s\n", h.StatusRef, visible(h.Tool), h.State, h.Reason)
 			for _, m := range h.Moments {
-				fmt.Fprintf(w, "%s  %s\n", clock(m.At), moment(m))
+				fmt.Fprintf(w, "%s  %s\n", clock(m.At), visible(moment(m)))
 			}
 		})
 		return true, nil
@@ -172,7 +172,7 @@ func reviewList(ctx context.Context, o *options, p *printer) (bool, error) {
 		}{gate(pass), viewItems(items)}, func(w io.Writer) {
 			fmt.Fprintf(w, "%s  %d operations wait for a person\n", gate(pass), len(items))
 			for _, i := range items {
-				fmt.Fprintf(w, "%s  %s  %s  %d attempts  for %s\n", i.StatusRef, i.Tool, i.Reason, i.Attempts, age(d.now(), i.Since))
+				fmt.Fprintf(w, "%s  %s  %s  %d attempts  for %s\n", i.StatusRef, visible(i.Tool), i.Reason, i.Attempts, age(d.now(), i.Since))
 			}
 		})
 		return pass, nil
@@ -266,7 +266,7 @@ func printStats(ctx context.Context, d *desk, p *printer) (bool, error) {
 	}{gate(true), viewStats(st)}, func(w io.Writer) {
 		fmt.Fprintf(w, "%-32s %8s %10s %9s %8s %9s %11s\n", "tool", "pending", "processing", "in review", "unknown", "attempts", "leases lost")
 		for _, t := range st.Tools {
-			name := t.Tool
+			name := visible(t.Tool)
 			if t.Paused {
 				name += " (paused)"
 			}

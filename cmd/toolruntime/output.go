@@ -31,14 +31,13 @@ func (p *printer) print(v any, lines func(w io.Writer)) {
 	if !p.json {
 		var text bytes.Buffer
 		lines(&text)
-		// A name or a reason must not move the cursor of whoever reads it.
-		visible := bytes.Map(func(r rune) rune {
-			if unicode.IsControl(r) && r != '\n' {
-				return utf8.RuneError
+		shown := bytes.Map(func(r rune) rune {
+			if r == '\n' {
+				return r
 			}
-			return r
+			return seen(r)
 		}, text.Bytes())
-		if _, err := p.out.Write(visible); err != nil {
+		if _, err := p.out.Write(shown); err != nil {
 			p.failed = &localError{err}
 		}
 		return
@@ -50,6 +49,18 @@ func (p *printer) print(v any, lines func(w io.Writer)) {
 		p.failed = &localError{err}
 	}
 }
+
+// seen is a rune as a terminal may show it. A name or a reason must not move the cursor of
+// whoever reads it, hide anything, or turn the order around in which it is read.
+func seen(r rune) rune {
+	if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+		return utf8.RuneError
+	}
+	return r
+}
+
+// visible is what somebody has written, for a line of text: it cannot begin another one.
+func visible(text string) string { return strings.Map(seen, text) }
 
 // line writes v on a line of its own, for programs that read one after the other.
 func (p *printer) line(v any) {

@@ -62,7 +62,7 @@ func resumeCommand() command {
 
 func pause(ctx context.Context, o *options, p *printer) (bool, error) {
 	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
-		if err := d.mustKnow(ctx, o); err != nil {
+		if err := d.mustKnow(ctx, o, "; --unseen pauses it all the same"); err != nil {
 			return false, err
 		}
 		if err := d.rt.Pause(ctx, o.tool, o.actor, o.reason); err != nil {
@@ -73,8 +73,9 @@ func pause(ctx context.Context, o *options, p *printer) (bool, error) {
 }
 
 // mustKnow refuses the name of a tool that neither this program has nor an open
-// operation: who stops the wrong tool believes to have stopped the right one.
-func (d *desk) mustKnow(ctx context.Context, o *options) error {
+// operation: who stops the wrong tool believes to have stopped the right one. more is
+// what else the error says.
+func (d *desk) mustKnow(ctx context.Context, o *options, more string) error {
 	if _, known := d.rt.Spec(o.tool); known || o.unseen {
 		return nil
 	}
@@ -82,13 +83,13 @@ func (d *desk) mustKnow(ctx context.Context, o *options) error {
 	if err != nil || slices.ContainsFunc(st.Tools, func(t toolruntime.ToolStats) bool { return t.Tool == o.tool }) {
 		return err
 	}
-	return &toolresult.InputError{Field: "tool", Rule: "is not known: no operation of it is open, and this program does not have it. `toolruntime stats` lists them; --unseen pauses it all the same"}
+	return &toolresult.InputError{Field: "tool", Rule: "is not known: no operation of it is open, and this program does not have it. `toolruntime stats` lists them" + more}
 }
 
 func resume(ctx context.Context, o *options, p *printer) (bool, error) {
 	return with(ctx, o, mustBe, func(d *desk) (bool, error) {
 		o.unseen = false
-		if err := d.mustKnow(ctx, o); err != nil {
+		if err := d.mustKnow(ctx, o, ", and those that are paused"); err != nil {
 			return false, err
 		}
 		if err := d.rt.Resume(ctx, o.tool, o.actor, o.reason); err != nil {
@@ -128,11 +129,11 @@ func pauses(ctx context.Context, o *options, p *printer) (bool, error) {
 			Pauses []pauseLine   `json:"pauses"`
 		}{gate(true), lines}, func(w io.Writer) {
 			for _, l := range lines {
-				fmt.Fprintf(w, "%s  %s  paused by %s (%s)", contract.FormatTime(l.PausedAt), l.Tool, l.Actor, l.Reason)
+				fmt.Fprintf(w, "%s  %s  paused by %s (%s)", contract.FormatTime(l.PausedAt), visible(l.Tool), visible(l.Actor), visible(l.Reason))
 				if l.Holds {
 					fmt.Fprintln(w)
 				} else {
-					fmt.Fprintf(w, ", resumed %s by %s (%s)\n", contract.FormatTime(l.ResumedAt), l.ResumedBy, l.ResumeReason)
+					fmt.Fprintf(w, ", resumed %s by %s (%s)\n", contract.FormatTime(l.ResumedAt), visible(l.ResumedBy), visible(l.ResumeReason))
 				}
 			}
 		})

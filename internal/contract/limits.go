@@ -16,13 +16,13 @@ const MaxTime int64 = 253_402_300_799
 
 // How long texts may be, in code points.
 const (
-	maxIdentifier = 255
+	MaxIdentifier = 255
 	maxWorkerID   = 128
 )
 
 // Identifier is the rule that a value breaks of those for every identifier, or "": valid
 // UTF-8, not blank, at most 255 code points.
-func Identifier(value string) string { return Text(value, maxIdentifier) }
+func Identifier(value string) string { return Text(value, MaxIdentifier) }
 
 // WorkerID is the rule that a worker's name breaks, or "": it is like an identifier, but
 // of at most 128 code points.

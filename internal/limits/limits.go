@@ -44,18 +44,27 @@ func (r Range[T]) Check(field string, v T) error {
 	if v >= r.Least && v <= r.Most {
 		return nil
 	}
-	return &toolresult.InputError{Field: field, Rule: fmt.Sprintf("must be from %v to %v", r.Least, r.Most)}
+	return &toolresult.InputError{Field: field, Rule: fmt.Sprintf("must be from %v to %v, not %v", r.Least, r.Most, v)}
 }
 
-// LeaseFrom checks a lease that begins at now, in Unix seconds: it is of whole seconds,
-// at least one, and its end must be a portable time as now is.
+// WholeLease checks a lease, whoever takes it: it is of whole seconds, at least one.
+func WholeLease(lease time.Duration) error {
+	if err := Lease.Check("lease", lease); err != nil {
+		return err
+	}
+	if lease%time.Second != 0 {
+		return &toolresult.InputError{Field: "lease", Rule: fmt.Sprintf("must be of whole seconds, not %v", lease)}
+	}
+	return nil
+}
+
+// LeaseFrom checks a lease that begins at now, in Unix seconds: its end must be a
+// portable time as now is.
 func LeaseFrom(now int64, lease time.Duration) error {
-	err := cmp.Or(Time("now", now), Lease.Check("lease", lease))
+	err := cmp.Or(Time("now", now), WholeLease(lease))
 	switch {
 	case err != nil:
 		return err
-	case lease%time.Second != 0:
-		return &toolresult.InputError{Field: "lease", Rule: "must be of whole seconds"}
 	case Seconds(lease) > contract.MaxTime-now:
 		return &toolresult.InputError{Field: "now + lease_seconds", Rule: "must not pass 9999-12-31T23:59:59Z"}
 	}

@@ -74,6 +74,23 @@ func TestRanges(t *testing.T) {
 	}
 }
 
+// TestValues: whoever has given a wrong value is told which.
+func TestValues(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{WholeLease(1500 * time.Millisecond), "lease must be of whole seconds, not 1.5s"},
+		{WholeLease(-time.Second), "lease must be from 1s to 2562047h47m16.854775807s, not -1s"},
+		{PerSecond.Check("max per second", math.NaN()), "max per second must be from 0 to 1e+09, not NaN"},
+		{List.Check("limit", 1001), "limit must be from 1 to 1000, not 1001"},
+	} {
+		if test.err == nil || test.err.Error() != test.want {
+			t.Errorf("%v, want %s", test.err, test.want)
+		}
+	}
+}
+
 func TestLease(t *testing.T) {
 	const end = contract.MaxTime
 	for _, test := range []struct {
