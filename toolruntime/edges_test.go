@@ -312,7 +312,7 @@ func TestDrillSaysWhere(t *testing.T) {
 	ctx := drill.StopAt(context.Background(), "after_clam")
 	for want, err := range map[string]error{
 		`drill is at the point "after_clam", at which a dispatch does not stop; it has after_intent_commit, after_claim, after_downstream_commit`: second(s.Dispatch(ctx, payer, shopCall("pay", "k"), nil)),
-		`drill is at the point "after_clam", at which a worker does not stop`:                                                                    s.Work(ctx, nil),
+		`drill is at the point "after_clam", at which a worker does not stop`:                                                                     s.Work(ctx, nil),
 	} {
 		if !errors.Is(err, toolruntime.ErrInvalidInput) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
