@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/failpoint"
@@ -63,7 +64,11 @@ func (rt *Runtime) Dispatch(ctx context.Context, p toolresult.Principal, c toolr
 func stopping(ctx context.Context, what string, points ...string) (string, context.Context, error) {
 	point, set, ctx := failpoint.Take(ctx)
 	if set && !slices.Contains(points, point) {
-		return "", ctx, &toolresult.InputError{Field: "drill", Rule: "is at a point at which " + what + " does not stop"}
+		rule := fmt.Sprintf("is at the point %q, at which %s does not stop", point, what)
+		if len(points) > 0 {
+			rule += "; it has " + strings.Join(points, ", ")
+		}
+		return "", ctx, &toolresult.InputError{Field: "drill", Rule: rule}
 	}
 	return point, ctx, nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
+	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
@@ -265,3 +267,55 @@ func TestAuditDamagedPage(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestWorkOnAClosedStore: a worker whose store is closed says so and ends, whether it
+// was closed before or meanwhile.
+func TestWorkOnAClosedStore(t *testing.T) {
+	for name, idle := range map[string]time.Duration{"before": 0, "meanwhile": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, err := sqlitestore.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.sqlite3"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rt, err := toolruntime.New(store, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan error, 1)
+				if idle > 0 {
+					go func() { ended <- rt.Work(context.Background(), nil) }()
+					time.Sleep(idle)
+				}
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if idle == 0 {
+					go func() { ended <- rt.Work(context.Background(), nil) }()
+				}
+				select {
+				case err := <-ended:
+					if !errors.Is(err, toolruntime.ErrClosed) {
+						t.Error(err)
+					}
+				case <-time.After(time.Hour):
+					t.Fatal("the worker goes on")
+				}
+			})
+		})
+	}
+}
+
+// TestDrillSaysWhere: a point that a call does not have is named, with those that it has.
+func TestDrillSaysWhere(t *testing.T) {
+	s := newShop(t, toolruntime.Once, nil)
+	ctx := drill.StopAt(context.Background(), "after_clam")
+	for want, err := range map[string]error{
+		`drill is at the point "after_clam", at which a dispatch does not stop; it has after_intent_commit, after_claim, after_downstream_commit`: second(s.Dispatch(ctx, payer, shopCall("pay", "k"), nil)),
+		`drill is at the point "after_clam", at which a worker does not stop`:                                                                     s.Work(ctx, nil),
+	} {
+		if !errors.Is(err, toolruntime.ErrInvalidInput) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

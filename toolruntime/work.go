@@ -51,8 +51,9 @@ type worker struct {
 // the leases of what it runs, retries what did nothing with exponential backoff,
 // asks about lost attempts before it repeats one, and puts in review what it may
 // not repeat or has tried for too long. A store that will never claim again, because
-// other files are in the place of the ledger's, ends it in the same way with an error
-// that matches [ErrDetached]; one whose file is only gone it waits for.
+// other files are in the place of the ledger's, or it was closed, ends it in the same
+// way with an error that matches [ErrDetached] or [ErrClosed]; one whose file is only
+// gone it waits for.
 //
 // A handler whose lease is lost has its context ended, and nothing that it says
 // afterwards is recorded. Any number of workers, in any number of processes, may
@@ -107,7 +108,7 @@ func (w *worker) loop(ctx context.Context, start func(claim)) error {
 			return nil
 		}
 		claims, last, due, err := w.claim(ctx, cursor, free)
-		if errors.Is(err, ErrDetached) && !passes(err) {
+		if errors.Is(err, ErrClosed) || errors.Is(err, ErrDetached) && !passes(err) {
 			return fmt.Errorf("toolruntime: work: %w", err)
 		}
 		if err != nil && ctx.Err() == nil {

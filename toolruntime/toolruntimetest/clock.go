@@ -1,6 +1,7 @@
 package toolruntimetest
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -23,9 +24,17 @@ func (c *Clock) Now() time.Time {
 	return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC).Add(c.passed)
 }
 
-// Advance moves the clock; back, if d is negative.
+// Advance moves the clock; back, if d is negative. It goes no further than 292 years
+// from where it began.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.passed += d
+	switch passed := c.passed + d; {
+	case d > 0 && passed < c.passed:
+		c.passed = math.MaxInt64
+	case d < 0 && passed > c.passed:
+		c.passed = math.MinInt64
+	default:
+		c.passed = passed
+	}
 }

@@ -161,7 +161,7 @@ func carryOut[T any](d *Downstream, key string, effect func() T) (T, error) {
 		if d.answers == nil {
 			d.answers = map[string]any{}
 		}
-		d.answers[key] = answer
+		d.answers[key] = [1]T{answer} // which has a type even where T is an interface
 	}
 	return answer, nil
 }
@@ -175,11 +175,11 @@ func recall[T any](d *Downstream, key string) (answer T, known bool, err error) 
 	if !known {
 		return answer, false, nil
 	}
-	answer, ok := remembered.(T)
+	of, ok := remembered.([1]T)
 	if !ok {
 		return answer, false, errKeyReused
 	}
-	return answer, true, nil
+	return of[0], true, nil
 }
 
 // heard is what the caller hears instead of an answer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -314,6 +315,39 @@ func TestDownstreamTogether(t *testing.T) {
 }
 
 // TestStoreIsClosed: a store, and a worker over it, are no more when their test has ended.
+// TestEdges: values at the end of their type, and an answer that is nothing.
+func TestEdges(t *testing.T) {
+	var clock toolruntimetest.Clock
+	begin := clock.Now()
+	for range 2 {
+		clock.Advance(math.MaxInt64)
+	}
+	if got := clock.Now(); got != begin.Add(math.MaxInt64) {
+		t.Errorf("as far as it goes: %v", got)
+	}
+	for range 3 {
+		clock.Advance(math.MinInt64)
+	}
+	if got := clock.Now(); got != begin.Add(math.MinInt64) {
+		t.Errorf("as far back as it goes: %v", got)
+	}
+
+	for length, field := range map[int]string{0: "", 128: "", 129: "", 255: "", 256: "idempotency_key"} {
+		err := toolruntimetest.Call("pay", "{}", strings.Repeat("k", length)).Check()
+		var e *toolresult.InputError
+		if got := errors.As(err, &e); got != (field != "") || got && e.Field != field {
+			t.Errorf("a key of %d: %v", length, err)
+		}
+	}
+
+	var d toolruntimetest.Downstream
+	for range 2 {
+		if got, err := toolruntimetest.Do(context.Background(), &d, "nothing", func() error { return nil }); got != nil || err != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+}
+
 func TestStoreIsClosed(t *testing.T) {
 	var rt *toolruntime.Runtime
 	t.Run("a test", func(t *testing.T) {

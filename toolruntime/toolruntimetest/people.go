@@ -2,6 +2,8 @@ package toolruntimetest
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -26,8 +28,12 @@ func Persons(names ...string) toolruntime.Approvers {
 // arguments, which are JSON, under an idempotency key. Its ids follow from the key;
 // a repetition under another call identity is the same call with another CallID.
 func Call(tool, arguments, key string) toolresult.Call {
-	c := toolresult.OpenAIResponses.Context("response-of-"+key, "call-of-"+key)
-	c.OperationID, c.IdempotencyKey = "operation-of-"+key, key
+	id := key
+	if len(id) > 128 { // the ids must hold more than the key
+		id = fmt.Sprintf("%x", sha256.Sum256([]byte(key)))
+	}
+	c := toolresult.OpenAIResponses.Context("response-of-"+id, "call-of-"+id)
+	c.OperationID, c.IdempotencyKey = "operation-of-"+id, key
 	return toolresult.NewCall(toolresult.Proposal{Name: tool, Arguments: []byte(arguments)}, c)
 }
 
