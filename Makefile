@@ -25,7 +25,7 @@ test: ## Run the tests, but for the long ones (a minute, once everything is buil
 # killed, which that would slow down and not see.
 CONCURRENT = ^Test(Race|Cancel|Answer|Work|Together|Gather|Commit|Prune|Pause|Detached|HostTx|Completions|Bell|Await|Update)
 
-test-long: ## Run every test, what runs concurrently under the race detector (seven minutes)
+test-long: ## Run every test, what runs concurrently under the race detector (ten minutes)
 	$(GO) test -skip '$(CONCURRENT)' -timeout $(TEST_TIMEOUT) ./...
 	$(GO) test -run TestRaceProcesses -timeout $(TEST_TIMEOUT) ./conformance
 	$(GO) test -race -run '$(CONCURRENT)' -skip TestRaceProcesses -timeout $(TEST_TIMEOUT) ./...
