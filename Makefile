@@ -2,11 +2,8 @@
 
 GO      ?= go
 SQLC     = $(GO) tool -modfile=tools/sqlc/go.mod sqlc
-GOOSE    = GOFLAGS="$(GOFLAGS) -tags=$(GOOSE_TAGS)" $(GO) tool -modfile=tools/goose/go.mod goose
+GOOSE    = $(GO) tool -modfile=tools/goose/go.mod goose
 LINT     = $(GO) tool -modfile=tools/staticcheck/go.mod staticcheck
-
-# Of the databases that goose knows, the two that are here: the others are most of its build.
-export GOOSE_TAGS = no_azuresql,no_clickhouse,no_libsql,no_mssql,no_mysql,no_vertica,no_ydb
 
 export GOFLAGS += -buildvcs=false
 TEST_TIMEOUT ?= 40m
