@@ -134,17 +134,22 @@ func (rt *Runtime) watch(ctx context.Context, statusRef string, goesOn func() (b
 		if on, err := goesOn(); err != nil || !on {
 			return err
 		}
-		timer := time.NewTimer(rest)
-		select {
-		case <-ended:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := sleep(ctx, rest, ended); err != nil {
+			return err
 		}
 	}
+}
+
+// sleep waits for d, or until somebody wakes it. It fails when ctx has ended.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-wake:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // endings wake who waits in this process for what this process ends. A process may

@@ -89,15 +89,8 @@ func (rt *Runtime) completions(ctx context.Context, after Cursor, o CompletionOp
 		if o.UntilNow {
 			return nil
 		}
-		timer := time.NewTimer(rest)
-		select {
-		case <-rung:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := sleep(ctx, rest, rung); err != nil {
+			return err
 		}
 	}
 }

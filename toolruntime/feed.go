@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
-	"time"
 
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -65,7 +64,7 @@ func (e *end) completion(c Cursor) Completion {
 	if e.state == StateSucceeded {
 		code = toolresult.OK
 	}
-	return Completion{StatusRef: e.statusRef, Tool: e.tool, State: e.state, Code: code, At: time.Unix(e.at, 0), Cursor: c}
+	return Completion{StatusRef: e.statusRef, Tool: e.tool, State: e.state, Code: code, At: at(e.at), Cursor: c}
 }
 
 // nameOf makes a number of a status_ref.

@@ -19,7 +19,7 @@ type Pause struct {
 	Tool   string
 	Actor  string // who has paused it
 	Reason string
-	At     time.Time
+	At     time.Time // UTC in whole seconds, as ResumedAt is
 	// How it ended: zero while it holds.
 	ResumedBy    string
 	ResumeReason string
@@ -27,12 +27,13 @@ type Pause struct {
 }
 
 // Holds reports whether the tool is paused by it.
-func (p Pause) Holds() bool { return p.ResumedAt.IsZero() }
+func (p Pause) Holds() bool { return p.ResumedBy == "" }
 
 // Pause takes a tool out of use, for all who share the ledger: no worker and no
 // [Runtime.Process] claims its operations, and a new call of it, of a read too, ends in
-// TOOL_PAUSED and has no effect. What runs at that moment goes on. [Runtime.Submit] still accepts writes, which wait. What has ended is
-// answered from the ledger as ever, and so is every question for a status.
+// TOOL_PAUSED and has no effect. What runs at that moment goes on. [Runtime.Submit]
+// still accepts writes, which wait. What has ended is answered from the ledger as ever,
+// and so is every question for a status.
 //
 // actor and reason are kept, beyond the end of the pause ([Runtime.Pauses]). A tool that
 // is paused stays so, by whom and why it was first.

@@ -67,6 +67,7 @@ func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, lease 
 // attempt is what the tool's effect kind allows. It claims what is pending or whose
 // lease has run out. One whose tool is not registered here, or not under the contract
 // with which it was accepted, is left as it is: [NotClaimed] with a [*ContractError].
+// So is one whose tool is paused: [NotClaimed] with [ErrPaused].
 func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts *ProcessOptions) (Outcome, error) {
 	lease := or(given(opts).Lease, DefaultLease)
 	stop, ctx, err := stopping(ctx, "a processing", failpoint.AfterClaim, failpoint.AfterDownstreamCommit)

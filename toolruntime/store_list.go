@@ -3,7 +3,6 @@ package toolruntime
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -17,16 +16,16 @@ const (
 
 // list reads a page of operations, a few at a time.
 func (s *Store) list(ctx context.Context, o ListOptions, by listSizes) (*ListPage, error) {
-	kind, what, at := newestFirst, "a list with the newest first", int64(math.MaxInt64)
+	kind, what, place := newestFirst, "a list with the newest first", int64(math.MaxInt64)
 	if o.Oldest {
-		kind, what, at = oldestFirst, "a list with the oldest first", math.MinInt64
+		kind, what, place = oldestFirst, "a list with the oldest first", math.MinInt64
 	}
 	if o.After != "" {
-		place, err := o.After.numbers(kind, what, 1)
+		after, err := o.After.numbers(kind, what, 1)
 		if err != nil {
 			return nil, err
 		}
-		at = place[0]
+		place = after[0]
 	}
 	page := &ListPage{Operations: []Operation{}}
 	for examined := 0; examined < by.examined && len(page.Operations) < o.Limit; {
@@ -37,10 +36,10 @@ func (s *Store) list(ctx context.Context, o ListOptions, by listSizes) (*ListPag
 		var rows []dbgen.ListOldestRow
 		err := s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
 			if o.Oldest {
-				rows, err = q.ListOldest(ctx, dbgen.ListOldestParams{AfterPK: at, Page: int64(n)})
+				rows, err = q.ListOldest(ctx, dbgen.ListOldestParams{AfterPK: place, Page: int64(n)})
 				return err
 			}
-			newest, err := q.ListNewest(ctx, dbgen.ListNewestParams{BeforePK: at, Page: int64(n)})
+			newest, err := q.ListNewest(ctx, dbgen.ListNewestParams{BeforePK: place, Page: int64(n)})
 			rows = make([]dbgen.ListOldestRow, len(newest))
 			for i, row := range newest {
 				rows[i] = dbgen.ListOldestRow(row)
@@ -53,15 +52,15 @@ func (s *Store) list(ctx context.Context, o ListOptions, by listSizes) (*ListPag
 		page.Next = ""
 		for i, row := range rows {
 			if len(page.Operations) == o.Limit {
-				page.Next = cursorOf(kind, at)
+				page.Next = cursorOf(kind, place)
 				return page, nil
 			}
-			at = row.OperationPK
+			place = row.OperationPK
 			if v := listed(&row); o.wants(&v, row.TenantID) {
 				page.Operations = append(page.Operations, v)
 			}
 			if i == n-1 {
-				page.Next = cursorOf(kind, at)
+				page.Next = cursorOf(kind, place)
 			}
 		}
 		if examined += len(rows); len(rows) < n {
@@ -74,14 +73,11 @@ func (s *Store) list(ctx context.Context, o ListOptions, by listSizes) (*ListPag
 func listed(row *dbgen.ListOldestRow) Operation {
 	v := Operation{
 		StatusRef: row.StatusRef, Tool: row.ToolName, State: State(row.State), Reason: toolresult.Code(row.Reason),
-		Attempts: row.AttemptCount.Int64, AcceptedAt: time.Unix(row.CreatedAt, 0), ChangedAt: time.Unix(row.UpdatedAt, 0),
-		Worker: row.LeaseOwner.String,
+		Attempts: row.AttemptCount.Int64, AcceptedAt: at(row.CreatedAt), ChangedAt: at(row.UpdatedAt),
+		EndedAt: at(row.CompletedAt.Int64), Worker: row.LeaseOwner.String,
 	}
-	if row.CompletedAt.Valid {
-		v.EndedAt = time.Unix(row.CompletedAt.Int64, 0)
-	}
-	if (v.State == StatePending || v.State == StateProcessing) && row.NextAttemptAt.Int64 > 0 {
-		v.DueAt = time.Unix(row.NextAttemptAt.Int64, 0)
+	if v.State == StatePending || v.State == StateProcessing {
+		v.DueAt = at(row.NextAttemptAt.Int64)
 	}
 	return v
 }

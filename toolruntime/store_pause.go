@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -88,7 +87,7 @@ func (s *Store) pauses(ctx context.Context, tool string, after *pastPause) (page
 			}
 			for _, p := range paused {
 				if tool == "" || p.ToolName == tool {
-					page = append(page, Pause{Tool: p.ToolName, Actor: p.Actor, Reason: p.Reason, At: time.Unix(p.PausedAt, 0)})
+					page = append(page, Pause{Tool: p.ToolName, Actor: p.Actor, Reason: p.Reason, At: at(p.PausedAt)})
 				}
 			}
 		}
@@ -97,8 +96,8 @@ func (s *Store) pauses(ctx context.Context, tool string, after *pastPause) (page
 			if tool != "" && p.ToolName != tool {
 				return nil
 			}
-			page = append(page, Pause{Tool: p.ToolName, Actor: p.Actor, Reason: p.Reason, At: time.Unix(p.PausedAt, 0),
-				ResumedBy: p.ResumedBy, ResumeReason: p.ResumeReason, ResumedAt: time.Unix(p.ResumedAt, 0)})
+			page = append(page, Pause{Tool: p.ToolName, Actor: p.Actor, Reason: p.Reason, At: at(p.PausedAt),
+				ResumedBy: p.ResumedBy, ResumeReason: p.ResumeReason, ResumedAt: at(p.ResumedAt)})
 			if i == auditPage-1 {
 				last = &past[i]
 			}

@@ -297,13 +297,7 @@ func (w *worker) done(c claim) {
 
 // wait ends early when something was submitted in this process.
 func (w *worker) wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.rt.wake:
-	case <-ctx.Done():
-	}
+	_ = sleep(ctx, d, w.rt.wake) // who calls it looks at ctx
 }
 
 // handle carries out an operation that is claimed.
