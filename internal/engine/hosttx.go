@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
@@ -32,3 +33,48 @@ type Joiner interface {
 // Guarded is a transaction that an engine gives to a UnitWith, where it can keep
 // statements of the host's from what is the store's.
 type Guarded interface{ Guard() dbgen.DBTX }
+
+// A Checked is a transaction that code of the host's takes part in, and may have ended
+// past the store. Each further statement would be a transaction of its own: so there is
+// none.
+type Checked struct {
+	dbgen.DBTX
+	// Over is why there is no transaction any more; nil while there is one.
+	Over func() error
+}
+
+// context is ctx while there is a transaction; otherwise one that has ended.
+func (c Checked) context(ctx context.Context) (context.Context, error) {
+	err := c.Over()
+	if err == nil {
+		return ctx, nil
+	}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	return over, err
+}
+
+// ExecContext implements [dbgen.DBTX].
+func (c Checked) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	ctx, err := c.context(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.DBTX.ExecContext(ctx, query, args...)
+}
+
+// QueryContext implements [dbgen.DBTX].
+func (c Checked) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	ctx, err := c.context(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.DBTX.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext implements [dbgen.DBTX]. Its row can hold no other error than that the
+// context has ended.
+func (c Checked) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	ctx, _ = c.context(ctx)
+	return c.DBTX.QueryRowContext(ctx, query, args...)
+}

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -32,12 +33,9 @@ func (e *pgEngine) Write(ctx context.Context, unit engine.Unit) error {
 // WriteWith implements [engine.Engine].
 func (e *pgEngine) WriteWith(ctx context.Context, unit engine.UnitWith) error {
 	return e.write(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		tx := kept{conn}
+		tx := engine.Checked{DBTX: conn, Over: func() error { return over(conn) }}
 		err := unit(ctx, pgquery.New(tx, fromDriver), tx)
-		if idle(conn) {
-			err = errOver
-		}
-		return err
+		return cmp.Or(over(conn), err)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -33,6 +34,7 @@ type committer struct {
 	driver  *sqlite3.SQLiteConn // of conn
 	queries *queries
 	kept    *queries      // for a unit that stands alone
+	lent    dbgen.DBTX    // what such a unit gives to the host
 	wait    time.Duration // how long another process may hold the database
 	log     *logGuard
 	watch   *watch
@@ -76,7 +78,8 @@ func newCommitter(conn *sql.Conn, wait time.Duration, w *watch, log *logGuard) (
 	c.driver.RegisterAuthorizer(c.guard.allow)
 	own := &direct{Conn: conn, driver: c.driver}
 	c.queries = newQueries(own, c.driver)
-	c.kept = newQueries(kept{lent{conn, c}, own}, c.driver)
+	c.kept = newQueries(engine.Checked{DBTX: own, Over: c.over}, c.driver)
+	c.lent = lent{engine.Checked{DBTX: conn, Over: c.over}, &c.guard}
 	c.version, err = pragma(c.driver, "schema_version")
 	return c, classify(err)
 }
@@ -328,11 +331,11 @@ func (c *committer) body(p *pending) (err error) {
 	if p.alone {
 		q, ctx = c.kept, context.WithValue(ctx, inside{c}, true)
 	}
-	err = classify(p.unit(ctx, q, lent{c.conn, c}))
+	err = classify(p.unit(ctx, q, c.lent))
 	c.log.note(err)
 	// A statement that a lent connection did not run says that it was cancelled.
-	if (err == nil || errors.Is(err, context.Canceled)) && c.driver.AutoCommit() {
-		err = errTransactionLost
+	if over := c.over(); over != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = over
 	}
 	return err
 }

@@ -15,11 +15,10 @@ import (
 )
 
 // A lent connection is the writer's, inside the transaction of one unit. Where SQLite
-// has ended that (an interrupted write does), each further statement would be a
-// transaction of its own, and a savepoint the beginning of one: so there is none.
+// has ended that (an interrupted write does), a savepoint would begin one, too.
 type lent struct {
-	*sql.Conn
-	c *committer
+	engine.Checked
+	guard *guard
 }
 
 var _ engine.Guarded = lent{}
@@ -27,50 +26,12 @@ var _ engine.Guarded = lent{}
 // Guard implements [engine.Guarded].
 func (l lent) Guard() dbgen.DBTX { return guarded{l} }
 
-// context is ctx while there is a transaction; otherwise one that has ended.
-func (l lent) context(ctx context.Context) (context.Context, error) {
-	if !l.c.driver.AutoCommit() {
-		return ctx, nil
+// over says that there is no transaction any more, or nothing.
+func (c *committer) over() error {
+	if c.driver.AutoCommit() {
+		return errTransactionLost
 	}
-	over, cancel := context.WithCancel(ctx)
-	cancel()
-	return over, errTransactionLost
-}
-
-func (l lent) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	ctx, err := l.context(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.Conn.ExecContext(ctx, query, args...)
-}
-
-func (l lent) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	ctx, err := l.context(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.Conn.QueryContext(ctx, query, args...)
-}
-
-func (l lent) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	ctx, _ = l.context(ctx)
-	return l.Conn.QueryRowContext(ctx, query, args...)
-}
-
-// A kept connection is the store's own side of a transaction that code of the host's
-// takes part in, which may have lost it and say nothing.
-type kept struct {
-	lent
-	own *direct
-}
-
-func (k kept) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	ctx, err := k.context(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return k.own.ExecContext(ctx, query, args...)
+	return nil
 }
 
 // A guarded connection is for statements of the host's: they may read everything, and
@@ -78,19 +39,19 @@ func (k kept) ExecContext(ctx context.Context, query string, args ...any) (sql.R
 type guarded struct{ lent }
 
 func (g guarded) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	defer g.c.guard.begin()()
+	defer g.guard.begin()()
 	r, err := g.lent.ExecContext(ctx, query, args...)
 	return r, refused(err)
 }
 
 func (g guarded) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	defer g.c.guard.begin()()
+	defer g.guard.begin()()
 	rows, err := g.lent.QueryContext(ctx, query, args...)
 	return rows, refused(err)
 }
 
 func (g guarded) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	defer g.c.guard.begin()()
+	defer g.guard.begin()()
 	return g.lent.QueryRowContext(ctx, query, args...)
 }
 
