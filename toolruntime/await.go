@@ -3,9 +3,9 @@ package toolruntime
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -37,12 +37,12 @@ func (rt *Runtime) Await(ctx context.Context, p toolresult.Principal, c toolresu
 			return answer, err
 		}
 		answer, rec, err := rt.became(ctx, &r, current, false)
-		if err != nil || rec == nil || !rec.open() {
+		if err != nil || rec == nil || !rec.Open() {
 			return answer, err
 		}
-		err = rt.watch(ctx, rec.statusRef(), func() (bool, error) {
-			now, err := rt.store.byScope(ctx, r.bound)
-			return now != nil && now.open(), err
+		err = rt.watch(ctx, rec.StatusRef(), func() (bool, error) {
+			now, err := rt.ledger.ByScope(ctx, r.bound)
+			return now != nil && now.Open(), err
 		})
 		if err != nil {
 			return nil, err
@@ -55,48 +55,45 @@ func (rt *Runtime) Await(ctx context.Context, p toolresult.Principal, c toolresu
 // which returns the answer.
 func (rt *Runtime) Wait(ctx context.Context, statusRef string) error {
 	return rt.watch(ctx, statusRef, func() (bool, error) {
-		rec, err := rt.store.byRef(ctx, statusRef, anybodys)
+		rec, err := rt.ledger.ByRef(ctx, statusRef, ledger.Anybodys)
 		if err == nil && rec == nil {
 			err = &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
 		}
-		return rec != nil && rec.open(), err
+		return rec != nil && rec.Open(), err
 	})
 }
 
-// open reports whether an operation goes on without a person.
-func (r *record) open() bool { return r.state() == pending || r.state() == processing }
-
 // became is the answer to a call that has been made, and the operation that it is
 // about; nil where there is none. If it may, it accepts a receipt first.
-func (rt *Runtime) became(ctx context.Context, r *request, current toolresult.Principal, reconcile bool) (*toolresult.Package, *record, error) {
+func (rt *Runtime) became(ctx context.Context, r *request, current toolresult.Principal, reconcile bool) (*toolresult.Package, *ledger.Operation, error) {
 	r.tellAccepted = true
-	seen, err := rt.store.lookup(ctx, r.bound, toolresult.PurposeDispatch)
-	rec := seen.current
+	seen, err := rt.ledger.Lookup(ctx, r.bound, toolresult.PurposeDispatch)
+	rec := seen.Current
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case seen.bound && !seen.same:
+	case seen.Bound && !seen.Same:
 		return r.fail(toolresult.CallIDConflict), nil, nil
-	case rec == nil && seen.pruned:
+	case rec == nil && seen.Pruned:
 		return r.fail(toolresult.IdempotencyKeyExpired), nil, nil
 	case rec == nil:
 		return r.fail(toolresult.NotFound), nil, nil
 	}
-	if !seen.bound { // another call for the same: its identity is taken from now on
-		err := rt.store.bindCall(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now, statusRef: rec.statusRef()})
-		if errors.Is(err, errCallIDConflict) {
+	if !seen.Bound { // another call for the same: its identity is taken from now on
+		err := rt.ledger.BindCall(ctx, ledger.Reservation{Bound: r.bound, Purpose: toolresult.PurposeDispatch, Now: r.now, StatusRef: rec.StatusRef()})
+		if errors.Is(err, ledger.ErrCallIDConflict) {
 			return r.fail(toolresult.CallIDConflict), nil, nil
 		} else if err != nil {
 			return nil, nil, err
 		}
 	}
-	if rec.conflicts(r.bound) {
+	if rec.Conflicts(r.bound) {
 		return r.fail(toolresult.IdempotencyConflict), nil, nil
 	}
 	d := toolresult.LocalReplay
-	if reconcile && rec.open() { // then with its event and what was observed of it
+	if reconcile && rec.Open() { // then with its event and what was observed of it
 		d = toolresult.ReceiptReconciled
-		if rec, err = rt.store.byRef(ctx, rec.statusRef(), anybodys); err != nil {
+		if rec, err = rt.ledger.ByRef(ctx, rec.StatusRef(), ledger.Anybodys); err != nil {
 			return nil, nil, err
 		}
 		if rec == nil {
@@ -128,7 +125,7 @@ const (
 // watch returns when goesOn says that an operation does not, or fails. It looks when
 // this process has ended the operation, and from time to time.
 func (rt *Runtime) watch(ctx context.Context, statusRef string, goesOn func() (bool, error)) error {
-	ended, leave := endings.expect(statusRef)
+	ended, leave := ledger.Endings.Expect(statusRef)
 	defer leave()
 	for rest := firstLook; ; rest = min(2*rest, lastLook) {
 		if on, err := goesOn(); err != nil || !on {
@@ -150,68 +147,4 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	case <-ctx.Done():
 	}
 	return ctx.Err()
-}
-
-// endings wake who waits in this process for what this process ends. A process may
-// have a ledger open more than once.
-var endings bell
-
-// A bell rings for operations, by status_ref.
-type bell struct {
-	mu      sync.Mutex
-	waiting map[string]map[chan struct{}]bool
-	any     map[chan struct{}]bool // rung for every operation
-}
-
-// expectAny returns what is sent to when any operation has ended.
-func (b *bell) expectAny() (rings <-chan struct{}, leave func()) {
-	c := make(chan struct{}, 1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.any == nil {
-		b.any = map[chan struct{}]bool{}
-	}
-	b.any[c] = true
-	return c, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.any, c)
-	}
-}
-
-// expect returns what is sent to when the operation has ended. One ring is kept for
-// who does not listen just then.
-func (b *bell) expect(statusRef string) (rings <-chan struct{}, leave func()) {
-	c := make(chan struct{}, 1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.waiting == nil {
-		b.waiting = map[string]map[chan struct{}]bool{}
-	}
-	if b.waiting[statusRef] == nil {
-		b.waiting[statusRef] = map[chan struct{}]bool{}
-	}
-	b.waiting[statusRef][c] = true
-	return c, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if delete(b.waiting[statusRef], c); len(b.waiting[statusRef]) == 0 {
-			delete(b.waiting, statusRef)
-		}
-	}
-}
-
-// ring wakes who waits for an operation. One that has not ended, because a commit
-// has failed, they find so.
-func (b *bell) ring(statusRef string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, waiting := range [...]map[chan struct{}]bool{b.waiting[statusRef], b.any} {
-		for c := range waiting {
-			select {
-			case c <- struct{}{}:
-			default:
-			}
-		}
-	}
 }

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
-// cancelled is the decision of [Runtime.Cancel]. It is none of those that end a review.
-const cancelled Decision = "cancelled"
-
 // ErrBegun says that an operation cannot be cancelled any more: an attempt of it has
 // begun, and may have had its effect, or it has ended.
-var ErrBegun = errors.New("an attempt of the operation has begun, or it has ended")
+var ErrBegun = ledger.ErrBegun
 
 // Cancel ends an operation that was accepted ([Runtime.Submit]) and of which no attempt
 // has begun, and records who has said so, and why, forever. Nothing was done and
@@ -28,23 +26,23 @@ func (rt *Runtime) Cancel(ctx context.Context, statusRef, actor, reason string) 
 	if err := limits.StatusRef(statusRef); err != nil {
 		return err
 	}
-	if err := rt.store.checkActor(actor, reason); err != nil {
+	if err := rt.checkActor(actor, reason); err != nil {
 		return err
 	}
-	rec, err := rt.store.byRef(ctx, statusRef, anybodys)
+	rec, err := rt.ledger.ByRef(ctx, statusRef, ledger.Anybodys)
 	if err != nil {
 		return err
 	}
 	if rec == nil {
 		return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
 	}
-	s := settlement{record: rec, decision: cancelled, actor: actor, reason: reason, now: rt.now()}
-	if err := limits.Time("now", s.now); err != nil {
+	s := ledger.Settlement{Operation: rec, Decision: ledger.Cancelled, Actor: actor, Reason: reason, Now: rt.now()}
+	if err := limits.Time("now", s.Now); err != nil {
 		return err
 	}
-	err = rt.store.resolve(ctx, s)
-	if errors.Is(err, ErrLeaseLost) { // a worker was faster by a hair
-		err = ErrBegun
+	err = rt.ledger.Resolve(ctx, s)
+	if errors.Is(err, ledger.ErrLeaseLost) { // a worker was faster by a hair
+		err = ledger.ErrBegun
 	}
 	if err != nil {
 		return fmt.Errorf("toolruntime: cancel %s: %w", statusRef, err)

@@ -5,20 +5,26 @@ import (
 	"iter"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
+
+// A Cursor is a place in a list of the ledger's, to go on from: "" is its beginning. It
+// is opaque, and may be stored. It names nobody.
+type Cursor = ledger.Cursor
 
 // A Completion says that an operation has ended, or waits for a person, and how it stood
 // when it was read. It names no tenant, subject, key, argument or result.
 type Completion struct {
 	StatusRef string
 	Tool      string
-	State     State           // succeeded, failed or in_review
+	State     ledger.State    // succeeded, failed or in_review
 	Code      toolresult.Code // OK, or why it failed or is in review; "" of a failed one that was pruned
 	At        time.Time       // when it ended, or went in review
 	// Cursor goes on behind this one, and behind all that came before it.
-	Cursor Cursor
+	Cursor ledger.Cursor
 }
 
 // CompletionOptions of [Runtime.Completions]. The zero value is safe.
@@ -51,7 +57,7 @@ type CompletionOptions struct {
 // The error is ctx's when it has ended. Any other ends the list as well: begin again with
 // the last cursor. A cursor of another ledger, or from later than a backup that this
 // ledger was restored from, is an [ErrInvalidInput].
-func (rt *Runtime) Completions(ctx context.Context, after Cursor, opts *CompletionOptions) iter.Seq2[Completion, error] {
+func (rt *Runtime) Completions(ctx context.Context, after ledger.Cursor, opts *CompletionOptions) iter.Seq2[Completion, error] {
 	o := given(opts)
 	o.Poll = or(o.Poll, lastLook)
 	return func(yield func(Completion, error) bool) {
@@ -61,26 +67,26 @@ func (rt *Runtime) Completions(ctx context.Context, after Cursor, opts *Completi
 	}
 }
 
-func (rt *Runtime) completions(ctx context.Context, after Cursor, o CompletionOptions, tell func(Completion) bool) error {
+func (rt *Runtime) completions(ctx context.Context, after ledger.Cursor, o CompletionOptions, tell func(Completion) bool) error {
 	if err := limits.Wait.Check("poll", o.Poll); err != nil {
 		return err
 	}
-	f, err := rt.store.feed(ctx, after)
+	f, err := rt.ledger.Feed(ctx, after)
 	if err != nil {
 		return err
 	}
-	rung, leave := endings.expectAny()
+	rung, leave := ledger.Endings.ExpectAny()
 	defer leave()
 	for rest := min(firstLook, o.Poll); ; rest = min(2*rest, o.Poll) {
 		for more := true; more; {
-			var ends []end
-			if ends, more, err = rt.store.more(ctx, f); err != nil {
+			var ends []ledger.End
+			if ends, more, err = rt.ledger.More(ctx, f); err != nil {
 				return err
 			}
 			for _, e := range ends {
-				if f.tell(e); e.told() {
+				if f.Tell(e); e.Told() {
 					rest = min(firstLook, o.Poll)
-					if !tell(e.completion(f.cursor())) {
+					if !tell(completionOf(&e, f.Cursor())) {
 						return nil
 					}
 				}
@@ -93,4 +99,12 @@ func (rt *Runtime) completions(ctx context.Context, after Cursor, o CompletionOp
 			return err
 		}
 	}
+}
+
+func completionOf(e *ledger.End, c ledger.Cursor) Completion {
+	code := e.Reason
+	if e.State == StateSucceeded {
+		code = toolresult.OK
+	}
+	return Completion{StatusRef: e.StatusRef, Tool: e.Tool, State: e.State, Code: code, At: contract.At(e.At), Cursor: c}
 }

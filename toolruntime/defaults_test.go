@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 )
 
 // TestDefaults: what is left out is what docs/workers.md, docs/effects.md and
@@ -20,7 +21,7 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if defaultTimeout != 30*time.Second || maxBatch != 64 || maxSkew != time.Second || stepped != 2*time.Second || lookThrough != time.Minute {
+	if defaultTimeout != 30*time.Second || ledger.MaxBatch != 64 || maxSkew != time.Second || stepped != 2*time.Second || lookThrough != time.Minute {
 		t.Error("a number of the pages is another one")
 	}
 	for kind, want := range map[EffectKind]time.Duration{Once: 0, Queryable: Forever, Idempotent: 24 * time.Hour, Transactional: 0} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/failpoint"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -128,30 +129,30 @@ func (rt *Runtime) write(ctx context.Context, r *request, o DispatchOptions) (*t
 		}
 		answer, err := rt.tryWrite(ctx, r, current, o)
 		switch {
-		case errors.Is(err, errScopeChanged), errors.Is(err, errApprovalExpired):
+		case errors.Is(err, ledger.ErrScopeChanged), errors.Is(err, ledger.ErrApprovalExpired):
 			continue
-		case errors.Is(err, errCallIDConflict):
+		case errors.Is(err, ledger.ErrCallIDConflict):
 			return r.fail(toolresult.CallIDConflict), nil
 		}
 		return answer, err
 	}
-	return nil, fmt.Errorf("toolruntime: reserve %s: %w", r.bound.StatusRef(), errScopeChanged)
+	return nil, fmt.Errorf("toolruntime: reserve %s: %w", r.bound.StatusRef(), ledger.ErrScopeChanged)
 }
 
 func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.Principal, o DispatchOptions) (*toolresult.Package, error) {
-	seen, err := rt.store.lookup(ctx, r.bound, toolresult.PurposeDispatch)
+	seen, err := rt.ledger.Lookup(ctx, r.bound, toolresult.PurposeDispatch)
 	if err != nil {
 		return nil, err
 	}
-	if seen.bound && !seen.same {
-		return nil, errCallIDConflict
+	if seen.Bound && !seen.Same {
+		return nil, ledger.ErrCallIDConflict
 	}
-	if seen.current != nil {
+	if seen.Current != nil {
 		return rt.repeat(ctx, r, current, seen)
 	}
-	v := reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now, statusRef: r.bound.StatusRef()}
-	if seen.pruned {
-		_, err := rt.store.reserve(ctx, v)
+	v := ledger.Reservation{Bound: r.bound, Purpose: toolresult.PurposeDispatch, Now: r.now, StatusRef: r.bound.StatusRef()}
+	if seen.Pruned {
+		_, err := rt.ledger.Reserve(ctx, v)
 		return r.fail(toolresult.IdempotencyKeyExpired), err
 	}
 	approval, denied, err := rt.decide(ctx, r, current, o.Approvals)
@@ -159,25 +160,25 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 		return nil, err
 	}
 	if denied != "" {
-		_, err := rt.store.reserve(ctx, v)
+		_, err := rt.ledger.Reserve(ctx, v)
 		return r.fail(denied), err
 	}
 	// The approval, and the lease, are held against the time of the commit, and what
 	// has just been asked may have taken long, too.
-	v.now = rt.now()
-	if v.now >= approval.ExpiresAt {
-		return nil, errApprovalExpired
+	v.Now = rt.now()
+	if v.Now >= approval.ExpiresAt {
+		return nil, ledger.ErrApprovalExpired
 	}
-	v.admission = &admission{approval: approval, effect: r.tool.effect, version: r.tool.version, own: rt.own}
+	v.Admission = &ledger.Admission{Approval: approval, Effect: r.tool.effect.String(), Version: r.tool.version, Own: rt.own}
 	if !r.reserve {
-		v.admission.worker, v.admission.lease = o.WorkerID, o.Lease
+		v.Admission.Worker, v.Admission.Lease = o.WorkerID, o.Lease
 	}
 	if r.later != nil {
 		r.later.request, r.later.current, r.later.reservation = *r, current, v
 		return nil, nil
 	}
-	rec, err := rt.store.reserve(ctx, v)
-	if errors.Is(err, ErrPaused) {
+	rec, err := rt.ledger.Reserve(ctx, v)
+	if errors.Is(err, ledger.ErrPaused) {
 		return r.fail(toolresult.ToolPaused), nil
 	}
 	if err != nil {
@@ -190,14 +191,14 @@ func (rt *Runtime) tryWrite(ctx context.Context, r *request, current toolresult.
 }
 
 // repeat answers a call whose scope is taken. It never executes anything.
-func (rt *Runtime) repeat(ctx context.Context, r *request, current toolresult.Principal, seen lookup) (*toolresult.Package, error) {
-	rec := seen.current
+func (rt *Runtime) repeat(ctx context.Context, r *request, current toolresult.Principal, seen ledger.Known) (*toolresult.Package, error) {
+	rec := seen.Current
 	answer, err := rt.again(ctx, r, current, rec)
-	if err != nil || seen.bound {
+	if err != nil || seen.Bound {
 		return answer, err
 	}
-	_, err = rt.store.reserve(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeDispatch, now: r.now,
-		statusRef: rec.statusRef(), existing: rec})
+	_, err = rt.ledger.Reserve(ctx, ledger.Reservation{Bound: r.bound, Purpose: toolresult.PurposeDispatch, Now: r.now,
+		StatusRef: rec.StatusRef(), Existing: rec})
 	if err != nil {
 		return nil, err
 	}
@@ -206,8 +207,8 @@ func (rt *Runtime) repeat(ctx context.Context, r *request, current toolresult.Pr
 
 // again is the answer to a repetition of the call that made rec, or to another
 // call that wants its scope.
-func (rt *Runtime) again(ctx context.Context, r *request, current toolresult.Principal, rec *record) (*toolresult.Package, error) {
-	if rec.conflicts(r.bound) {
+func (rt *Runtime) again(ctx context.Context, r *request, current toolresult.Principal, rec *ledger.Operation) (*toolresult.Package, error) {
+	if rec.Conflicts(r.bound) {
 		return r.fail(toolresult.IdempotencyConflict), nil
 	}
 	if err := rt.trust(ctx, r.tool, rec, r.bound, current); err != nil {
@@ -217,40 +218,40 @@ func (rt *Runtime) again(ctx context.Context, r *request, current toolresult.Pri
 }
 
 // standing is the answer that an operation has as it stands.
-func (rt *Runtime) standing(r *request, rec *record, d toolresult.Delivery) (*toolresult.Package, error) {
-	switch rec.state() {
-	case succeeded:
-		e, err := rec.accepted(r.tool, r.bound)
+func (rt *Runtime) standing(r *request, rec *ledger.Operation, d toolresult.Delivery) (*toolresult.Package, error) {
+	switch rec.State() {
+	case ledger.Succeeded:
+		e, err := rec.Accepted(r.tool.spec, r.bound)
 		if err != nil {
 			return nil, err
 		}
 		return r.success(rec, e, d), nil
-	case failed:
+	case ledger.Failed:
 		ref := ""
-		if rec.reason() == toolresult.OutcomeUnknown { // abandoned
-			ref = rec.statusRef()
+		if rec.Reason() == toolresult.OutcomeUnknown { // abandoned
+			ref = rec.StatusRef()
 		}
-		ended := rec.ended()
-		answer := r.bound.Ended(rec.reason(), ref, d, time.Unix(rec.operation.CompletedAt.Int64, 0))
+		ended := rec.Ended()
+		answer := r.bound.Ended(rec.Reason(), ref, d, ended.At)
 		answer.Ended = ended
 		return answer, nil
-	case inReview:
-		return r.failAt(rec.reason(), rec.statusRef()), nil
+	case ledger.InReview:
+		return r.failAt(rec.Reason(), rec.StatusRef()), nil
 	}
 	return r.unfinished(rec), nil
 }
 
 // unfinished is the answer while there is none.
-func (r *request) unfinished(rec *record) *toolresult.Package {
-	if r.tellAccepted && rec.state() == pending && rec.fence() == 0 {
-		return r.failAt(toolresult.Accepted, rec.statusRef())
+func (r *request) unfinished(rec *ledger.Operation) *toolresult.Package {
+	if r.tellAccepted && rec.State() == ledger.Pending && rec.Fence() == 0 {
+		return r.failAt(toolresult.Accepted, rec.StatusRef())
 	}
-	return r.failAt(toolresult.OutcomeUnknown, rec.statusRef())
+	return r.failAt(toolresult.OutcomeUnknown, rec.StatusRef())
 }
 
-func (r *request) success(rec *record, e toolresult.Evidence, d toolresult.Delivery) *toolresult.Package {
+func (r *request) success(rec *ledger.Operation, e toolresult.Evidence, d toolresult.Delivery) *toolresult.Package {
 	answer := r.bound.Success(r.tool.spec.Source(), e, d)
-	answer.Ended = rec.ended()
+	answer.Ended = rec.Ended()
 	return answer
 }
 
@@ -284,20 +285,20 @@ func (rt *Runtime) decide(ctx context.Context, r *request, p toolresult.Principa
 }
 
 // inline runs a new operation in the caller's own time.
-func (rt *Runtime) inline(ctx context.Context, r *request, rec *record) (*toolresult.Package, error) {
+func (rt *Runtime) inline(ctx context.Context, r *request, rec *ledger.Operation) (*toolresult.Package, error) {
 	if r.stop == failpoint.AfterClaim {
-		return r.failAt(toolresult.OutcomeUnknown, rec.statusRef()), nil
+		return r.failAt(toolresult.OutcomeUnknown, rec.StatusRef()), nil
 	}
-	_, err := rt.attempt(ctx, r.tool, claim{record: rec, claimed: true},
+	_, err := rt.attempt(ctx, r.tool, ledger.Claim{Operation: rec, Claimed: true},
 		attemptOptions{stop: r.stop, request: r})
 	if err != nil {
 		return nil, err
 	}
-	if rec.state() != succeeded {
+	if rec.State() != ledger.Succeeded {
 		return rt.standing(r, rec, toolresult.Fresh)
 	}
 	// The receipt was held against the contract just now, before it was stored.
-	return r.success(rec, acceptedRow(rec.local).evidence(rec.statusRef()), toolresult.Fresh), nil
+	return r.success(rec, rec.Evidence(), toolresult.Fresh), nil
 }
 
 // read answers a call of a read tool, which leaves nothing in the ledger.

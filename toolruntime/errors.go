@@ -2,9 +2,9 @@ package toolruntime
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -70,21 +70,10 @@ var ErrClosed = engine.ErrClosed
 // ErrLeaseLost says that a write came under a claim that no longer holds: the
 // lease ran out and somebody else has claimed the operation, or it has ended.
 // The write changed nothing.
-var ErrLeaseLost = errors.New("lease lost")
+var ErrLeaseLost = ledger.ErrLeaseLost
 
-// A ContractError says which stored evidence of which operation breaks its
-// contract. It names no tenant, subject, key or value.
-type ContractError struct {
-	StatusRef string // the operation, or "" when the fault is not one operation's
-	Rule      string // what does not hold
-}
-
-func (e *ContractError) Error() string {
-	if e.StatusRef == "" {
-		return "toolruntime: stored state: " + e.Rule
-	}
-	return fmt.Sprintf("toolruntime: stored state of %s: %s", e.StatusRef, e.Rule)
-}
-
-// Is reports that every ContractError is [ErrContract].
-func (e *ContractError) Is(target error) bool { return target == ErrContract }
+// A ContractError says which stored evidence of which operation breaks its contract. It
+// names no tenant, subject, key or value. Its fields are StatusRef, the operation, or ""
+// where the fault is not one operation's; and Rule, what does not hold. Every one
+// matches [ErrContract].
+type ContractError = ledger.ContractError

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -14,26 +16,26 @@ import (
 type History struct {
 	StatusRef string
 	Tool      string
-	State     State
+	State     ledger.State
 	Reason    toolresult.Code // of in_review and failed
 	Moments   []Moment
 }
 
-// A MomentKind says what has happened at a moment.
-type MomentKind string
+// A MomentKind says what has happened at a moment, in a word.
+type MomentKind = ledger.MomentKind
 
 // The kinds of moments. The last one of a history says how the operation stands.
 const (
-	MomentAccepted  MomentKind = "accepted"  // it was reserved, with an approval
-	MomentAttempt   MomentKind = "attempt"   // an attempt, which has ended
-	MomentRefused   MomentKind = "refused"   // an answer was refused, and kept
-	MomentResolved  MomentKind = "resolved"  // a person has decided
-	MomentRunning   MomentKind = "running"   // an attempt has it, under a lease
-	MomentWaiting   MomentKind = "waiting"   // for its next attempt
-	MomentSucceeded MomentKind = "succeeded" // ended: the receipt is accepted
-	MomentFailed    MomentKind = "failed"    // ended without one
-	MomentInReview  MomentKind = "in_review" // waits for a person
-	MomentPruned    MomentKind = "pruned"    // removed, but for its tombstone
+	MomentAccepted  MomentKind = ledger.MomentAccepted  // it was reserved, with an approval
+	MomentAttempt   MomentKind = ledger.MomentAttempt   // an attempt, which has ended
+	MomentRefused   MomentKind = ledger.MomentRefused   // an answer was refused, and kept
+	MomentResolved  MomentKind = ledger.MomentResolved  // a person has decided
+	MomentRunning   MomentKind = ledger.MomentRunning   // an attempt has it, under a lease
+	MomentWaiting   MomentKind = ledger.MomentWaiting   // for its next attempt
+	MomentSucceeded MomentKind = ledger.MomentSucceeded // ended: the receipt is accepted
+	MomentFailed    MomentKind = ledger.MomentFailed    // ended without one
+	MomentInReview  MomentKind = ledger.MomentInReview  // waits for a person
+	MomentPruned    MomentKind = ledger.MomentPruned    // removed, but for its tombstone
 )
 
 // A Moment is something that happened to an operation, in order. Times are UTC in
@@ -57,11 +59,19 @@ func (rt *Runtime) History(ctx context.Context, statusRef string) (*History, err
 	if err := limits.StatusRef(statusRef); err != nil {
 		return nil, err
 	}
-	h, err := rt.store.history(ctx, statusRef)
-	if err == nil && h == nil {
+	l, err := rt.ledger.History(ctx, statusRef)
+	if err == nil && l == nil {
 		err = &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
 	}
-	return h, err
+	if err != nil {
+		return nil, err
+	}
+	h := &History{StatusRef: l.StatusRef, Tool: l.Tool, State: l.State, Reason: l.Reason}
+	for _, m := range l.Moments {
+		h.Moments = append(h.Moments, Moment{At: contract.At(m.At), What: m.What, Attempt: m.Attempt,
+			Until: contract.At(m.Until), Who: m.Who, How: m.How, Why: m.Why})
+	}
+	return h, nil
 }
 
 // Stats are the numbers of the ledger to watch. They cost as much as there is
@@ -100,5 +110,16 @@ type ToolStats struct {
 
 // Stats returns the backlog, and the leases that were lost, by tool.
 func (rt *Runtime) Stats(ctx context.Context) (*Stats, error) {
-	return rt.store.stats(ctx, rt.now(), rt.knows)
+	all, err := rt.ledger.Stats(ctx, rt.now(), rt.knows)
+	if err != nil {
+		return nil, err
+	}
+	st := &Stats{Tools: make([]ToolStats, len(all))}
+	for i, b := range all {
+		st.Tools[i] = ToolStats{Tool: b.Tool, Paused: b.Paused, Pending: b.Pending, OldestPending: contract.At(b.OldestPending),
+			Processing: b.Processing, OldestRunning: contract.At(b.OldestRunning), InReview: b.InReview,
+			OldestInReview: contract.At(b.OldestInReview), Unknown: b.Unknown, Attempts: b.Attempts,
+			NotKnownHere: b.NotKnownHere, OldestNotKnownHere: contract.At(b.OldestNotKnownHere), LeasesLost: b.LeasesLost}
+	}
+	return st, nil
 }

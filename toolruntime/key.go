@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -34,8 +35,8 @@ const keyForgotten = "the downstream may have forgotten the key, so a repetition
 // readKey reads what is known of the key, where the downstream forgets keys and
 // there was an attempt before this one.
 func (a *attempt) readKey(ctx context.Context) (err error) {
-	if a.tool.mayForget() && a.claim.fence() > 1 {
-		a.key, err = a.rt.store.keyUse(ctx, a.claim.record)
+	if a.tool.mayForget() && a.claim.Fence() > 1 {
+		a.key, err = a.rt.ledger.KeyUse(ctx, a.claim.Operation)
 	}
 	return err
 }
@@ -43,7 +44,7 @@ func (a *attempt) readKey(ctx context.Context) (err error) {
 // forgotten reports whether an earlier attempt may have had the effect, and the
 // downstream may have forgotten its key before one that begins now is over.
 func (a *attempt) forgotten(limit time.Duration) bool {
-	return (a.uncertain || a.key.doubtful) && a.tool.forgets(a.key, a.rt.now(), limit)
+	return (a.uncertain || a.key.Doubtful) && a.tool.forgets(a.key, a.rt.now(), limit)
 }
 
 // mayForget reports whether there is a key that the downstream forgets.
@@ -51,18 +52,18 @@ func (t *tool) mayForget() bool { return t.keyMemory != 0 && t.keyMemory != Fore
 
 // forgets reports whether a key may be forgotten within limit. Seconds are whole,
 // so it is up to one later than now.
-func (t *tool) forgets(k keyUse, now int64, limit time.Duration) bool {
-	return t.mayForget() && k.since > 0 && now+1-k.since > int64((t.keyMemory-limit)/time.Second)
+func (t *tool) forgets(k ledger.KeyUse, now int64, limit time.Duration) bool {
+	return t.mayForget() && k.Since > 0 && now+1-k.Since > int64((t.keyMemory-limit)/time.Second)
 }
 
 // mayTryAgain refuses a decision that no worker would carry out.
-func (rt *Runtime) mayTryAgain(ctx context.Context, r *record) error {
+func (rt *Runtime) mayTryAgain(ctx context.Context, r *ledger.Operation) error {
 	t := rt.carrier(r)
-	if t == nil || !t.mayForget() || r.state() != inReview {
+	if t == nil || !t.mayForget() || r.State() != ledger.InReview {
 		return nil
 	}
-	k, err := rt.store.keyUse(ctx, r)
-	if err == nil && k.doubtful && t.forgets(k, rt.now(), t.timeout) {
+	k, err := rt.ledger.KeyUse(ctx, r)
+	if err == nil && k.Doubtful && t.forgets(k, rt.now(), t.timeout) {
 		err = &toolresult.InputError{Field: "decision",
 			Rule: "must not be try_again: " + keyForgotten + "; if nothing was done say confirmed_not_done, and make a new call"}
 	}

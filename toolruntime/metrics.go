@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 )
 
 // How an attempt can end beside the outcomes of [Runtime.Process].
@@ -47,7 +49,7 @@ type Metrics struct {
 
 // Metrics returns the numbers of this runtime.
 func (rt *Runtime) Metrics() Metrics {
-	m := Metrics{LogBytes: rt.store.engine.LogBytes(), ClockSkew: rt.store.engine.Skew(), ClockSteps: rt.clocks.steps.Load(),
+	m := Metrics{LogBytes: rt.ledger.LogBytes(), ClockSkew: rt.ledger.Skew(), ClockSteps: rt.clocks.steps.Load(),
 		FailedSweeps: rt.failedSweeps.Load()}
 	rt.ended.mu.Lock()
 	defer rt.ended.mu.Unlock()
@@ -73,7 +75,7 @@ type tally struct {
 
 func (t *tally) add(tool string, how Outcome, err error) {
 	switch {
-	case errors.Is(err, ErrLeaseLost):
+	case errors.Is(err, ledger.ErrLeaseLost):
 		how = LeaseLost
 	case err != nil, how == "": // the latter after a panic
 		how = Erred

@@ -3,16 +3,17 @@ package toolruntime
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 )
 
 // ErrPaused says that a person has paused the tool of an operation, so that it was
 // not claimed. Nothing was changed.
-var ErrPaused = errors.New("the tool is paused")
+var ErrPaused = ledger.ErrPaused
 
 // A Pause is a time for which a person took a tool out of use.
 type Pause struct {
@@ -42,7 +43,7 @@ func (rt *Runtime) Pause(ctx context.Context, tool, actor, reason string) error 
 	if err != nil {
 		return err
 	}
-	return rt.store.pause(ctx, tool, actor, reason, now)
+	return rt.ledger.Pause(ctx, tool, actor, reason, now)
 }
 
 // Resume ends the pause of a tool, and keeps who has ended it and why. It changes
@@ -52,7 +53,7 @@ func (rt *Runtime) Resume(ctx context.Context, tool, actor, reason string) error
 	if err != nil {
 		return err
 	}
-	err = rt.store.resume(ctx, tool, actor, reason, now)
+	err = rt.ledger.Resume(ctx, tool, actor, reason, now)
 	rt.signal()
 	return err
 }
@@ -60,8 +61,8 @@ func (rt *Runtime) Resume(ctx context.Context, tool, actor, reason string) error
 // pausing checks who says what of which tool, and returns the time.
 func (rt *Runtime) pausing(tool, actor, reason string) (now int64, err error) {
 	now = rt.now()
-	return now, cmp.Or(limits.Identifier("tool", tool), rt.store.checkActor(actor, reason),
-		rt.store.holds("tool", tool), limits.Time("now", now))
+	return now, cmp.Or(limits.Identifier("tool", tool), rt.checkActor(actor, reason),
+		rt.ledger.Holds("tool", tool), limits.Time("now", now))
 }
 
 // Pauses lists the pauses of a tool, or those of every tool for "": first what holds
@@ -70,21 +71,21 @@ func (rt *Runtime) pausing(tool, actor, reason string) (now int64, err error) {
 func (rt *Runtime) Pauses(ctx context.Context, tool string) iter.Seq2[Pause, error] {
 	return func(yield func(Pause, error) bool) {
 		if tool != "" {
-			err := cmp.Or(limits.Identifier("tool", tool), rt.store.holds("tool", tool))
+			err := cmp.Or(limits.Identifier("tool", tool), rt.ledger.Holds("tool", tool))
 			if err != nil {
 				yield(Pause{}, err)
 				return
 			}
 		}
-		for last, more := (*pastPause)(nil), true; more; more = last != nil {
-			var page []Pause
+		for last, more := (*ledger.PastPause)(nil), true; more; more = last != nil {
+			var page []ledger.Pause
 			var err error
-			if page, last, err = rt.store.pauses(ctx, tool, last); err != nil {
+			if page, last, err = rt.ledger.Pauses(ctx, tool, last); err != nil {
 				yield(Pause{}, err)
 				return
 			}
 			for _, p := range page {
-				if !yield(p, nil) {
+				if !yield(Pause{p.Tool, p.Actor, p.Reason, contract.At(p.At), p.ResumedBy, p.ResumeReason, contract.At(p.ResumedAt)}, nil) {
 					return
 				}
 			}
@@ -94,8 +95,8 @@ func (rt *Runtime) Pauses(ctx context.Context, tool string) iter.Seq2[Pause, err
 
 // paused reports whether a tool is paused. A store that was not opened has no pauses.
 func (rt *Runtime) paused(ctx context.Context, tool string) (bool, error) {
-	if rt.store.engine == nil {
+	if rt.ledger == nil {
 		return false, nil
 	}
-	return rt.store.paused(ctx, tool)
+	return rt.ledger.Paused(ctx, tool)
 }

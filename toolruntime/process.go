@@ -8,8 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/failpoint"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -38,26 +40,26 @@ type ProcessOptions struct {
 
 // claim takes the exclusive right to an operation for a worker, if it is pending or
 // its lease has run out.
-func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, lease time.Duration) (claim, error) {
+func (rt *Runtime) claim(ctx context.Context, statusRef, workerID string, lease time.Duration) (ledger.Claim, error) {
 	if err := limits.StatusRef(statusRef); err != nil {
-		return claim{}, err
+		return ledger.Claim{}, err
 	}
 	if err := limits.WorkerID(workerID); err != nil {
-		return claim{}, err
+		return ledger.Claim{}, err
 	}
-	if err := rt.store.holds("worker_id", workerID); err != nil {
-		return claim{}, err
+	if err := rt.ledger.Holds("worker_id", workerID); err != nil {
+		return ledger.Claim{}, err
 	}
 	now := rt.now()
 	if err := limits.LeaseFrom(now, lease); err != nil {
-		return claim{}, err
+		return ledger.Claim{}, err
 	}
-	c, err := rt.store.claimByRef(ctx, statusRef, claiming{workerID, term{now, limits.After(now, lease), rt.own}, rt.carries})
-	if err == nil && c.paused {
-		err = fmt.Errorf("toolruntime: claim %s: %w", statusRef, ErrPaused)
+	c, err := rt.ledger.ClaimByRef(ctx, statusRef, ledger.Claiming{Worker: workerID, Term: ledger.Term{Now: now, Until: limits.After(now, lease), Own: rt.own}, Knows: rt.carries})
+	if err == nil && c.Paused {
+		err = fmt.Errorf("toolruntime: claim %s: %w", statusRef, ledger.ErrPaused)
 	}
-	if err == nil && c.foreign {
-		err = &ContractError{statusRef, "its tool is not registered here under the contract with which it was accepted: it was not claimed"}
+	if err == nil && c.Foreign {
+		err = &ledger.ContractError{StatusRef: statusRef, Rule: "its tool is not registered here under the contract with which it was accepted: it was not claimed"}
 	}
 	return c, err
 }
@@ -76,20 +78,20 @@ func (rt *Runtime) Process(ctx context.Context, statusRef, workerID string, opts
 	}
 	c, err := rt.claim(ctx, statusRef, workerID, lease)
 	switch {
-	case c.foreign, c.paused:
+	case c.Foreign, c.Paused:
 		return NotClaimed, err
 	case err != nil:
 		return "", err
-	case c.record == nil:
+	case c.Operation == nil:
 		return NotClaimed, nil
-	case !c.claimed && c.state() == succeeded:
+	case !c.Claimed && c.State() == ledger.Succeeded:
 		return Succeeded, nil
-	case !c.claimed:
+	case !c.Claimed:
 		return NotClaimed, nil
 	case stop == failpoint.AfterClaim:
 		return CrashedAfterClaim, nil
 	}
-	return rt.attempt(ctx, rt.carrier(c.record), c, attemptOptions{stop: stop})
+	return rt.attempt(ctx, rt.carrier(c.Operation), c, attemptOptions{stop: stop})
 }
 
 // attemptOptions say how an attempt is made.
@@ -106,19 +108,19 @@ type attemptOptions struct {
 }
 
 // attempt carries out a claimed operation. c's record follows what is stored.
-func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptions) (outcome Outcome, err error) {
-	defer func() { rt.ended.add(c.operation.ToolName, outcome, err) }()
-	hand := keyOf(c.record)
-	inHand.take(hand, rt.left(c.record))
-	log := rt.log.With("status_ref", c.statusRef(), "tool", c.operation.ToolName, "attempt", c.fence())
-	a := attempt{rt: rt, tool: t, claim: c, uncertain: c.lost, attemptOptions: o}
+func (rt *Runtime) attempt(ctx context.Context, t *tool, c ledger.Claim, o attemptOptions) (outcome Outcome, err error) {
+	defer func() { rt.ended.add(c.ToolName(), outcome, err) }()
+	hand := keyOf(c.Operation)
+	inHand.take(hand, rt.left(c.Operation))
+	log := rt.log.With("status_ref", c.StatusRef(), "tool", c.ToolName(), "attempt", c.Fence())
+	a := attempt{rt: rt, tool: t, claim: c, uncertain: c.Lost, attemptOptions: o}
 	defer func() {
 		if !a.pending {
 			inHand.leave(hand)
 		}
 	}()
 	if a.clearance, err = a.clear(ctx); err != nil {
-		return "", errors.Join(err, a.because(causeOf(err)).note(ctx, endDenied))
+		return "", errors.Join(err, a.because(causeOf(err)).note(ctx, ledger.EndDenied))
 	}
 	if a.forbidden != "" {
 		log.InfoContext(ctx, "attempt ended", "outcome", a.forbidden)
@@ -133,22 +135,22 @@ func (rt *Runtime) attempt(ctx context.Context, t *tool, c claim, o attemptOptio
 	return outcome, err
 }
 
-func effectOf(rec *record, b *toolresult.Bound, p toolresult.Principal) Effect {
-	return Effect{Identity: b.EffectIdentity(), StatusRef: rec.statusRef(), Principal: p,
-		Tool: rec.operation.ToolName, IdempotencyKey: rec.operation.IdempotencyKey, Attempt: rec.fence()}
+func effectOf(rec *ledger.Operation, b *toolresult.Bound, p toolresult.Principal) Effect {
+	return Effect{Identity: b.EffectIdentity(), StatusRef: rec.StatusRef(), Principal: p,
+		Tool: rec.ToolName(), IdempotencyKey: rec.IdempotencyKey(), Attempt: rec.Fence()}
 }
 
 // An attempt is one claim of an operation that may have its effect now.
 type attempt struct {
 	rt    *Runtime
 	tool  *tool
-	claim claim
+	claim ledger.Claim
 	clearance
 	// uncertain says that an earlier attempt may have had the effect.
 	uncertain bool
 	// pending says that what it has come to is still being recorded.
 	pending bool
-	key     keyUse
+	key     ledger.KeyUse
 	attemptOptions
 }
 
@@ -169,8 +171,8 @@ func (a *attempt) clear(ctx context.Context) (c clearance, err error) {
 	answered := false
 	defer func() {
 		if !answered { // a callback ends the caller's goroutine, and with it the attempt
-			if err := a.because(causePanic).note(ctx, endDenied); err != nil {
-				a.rt.log.ErrorContext(ctx, "attempt failed", "status_ref", a.claim.statusRef(), "error", err)
+			if err := a.because(ledger.CausePanic).note(ctx, ledger.EndDenied); err != nil {
+				a.rt.log.ErrorContext(ctx, "attempt failed", "status_ref", a.claim.StatusRef(), "error", err)
 			}
 		}
 	}()
@@ -181,11 +183,11 @@ func (a *attempt) clear(ctx context.Context) (c clearance, err error) {
 
 // examine changes nothing of a: it may outlast it.
 func (a *attempt) examine(ctx context.Context) (c clearance, err error) {
-	rt, t, rec := a.rt, a.tool, a.claim.record
+	rt, t, rec := a.rt, a.tool, a.claim.Operation
 	if c.bound, c.input, err = a.bind(ctx); err != nil {
 		return c, err
 	}
-	current, allowed, err := rt.admit(ctx, t, rec.owner(), c.input.resource)
+	current, allowed, err := rt.admit(ctx, t, rec.Owner(), c.input.resource)
 	c.effect = effectOf(rec, c.bound, current)
 	if err != nil {
 		return c, err
@@ -209,34 +211,34 @@ func (a *attempt) bind(ctx context.Context) (b *toolresult.Bound, in input, err 
 	if r := a.request; r != nil {
 		return r.bound, r.input, nil
 	}
-	rec := a.claim.record
-	b, err = toolresult.Bind(rec.owner(), rec.firstCall(), a.tool.spec.Contract())
+	rec := a.claim.Operation
+	b, err = toolresult.Bind(rec.Owner(), rec.FirstCall(), a.tool.spec.Contract())
 	fits := err == nil && len(a.tool.spec.CheckArguments(b)) == 0
 	if fits {
-		in, err = a.rt.decode(ctx, a.tool, rec.arguments())
+		in, err = a.rt.decode(ctx, a.tool, rec.Arguments())
 	}
 	if !fits || err != nil && !errors.Is(err, ErrCallback) {
-		err = &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
+		err = &ledger.ContractError{StatusRef: rec.StatusRef(), Rule: "request/contract evidence: the stored arguments are not the tool's"}
 	}
 	return b, in, err
 }
 
 // run has the effect, unless it is known to have happened, and records it.
 func (a *attempt) run(ctx context.Context) (Outcome, error) {
-	rec := a.claim.record
-	if rec.downstream != nil {
-		if err := rec.checkObserved(a.tool.spec, a.bound).err(rec.statusRef()); err != nil {
+	rec := a.claim.Operation
+	if rec.Observed() {
+		if err := rec.CheckObserved(a.tool.spec, a.bound); err != nil {
 			return "", err
 		}
 		return a.finish(ctx, nil)
 	}
 	if err := errors.Join(ctx.Err(), a.readKey(ctx)); err != nil {
-		return "", errors.Join(err, a.because(causeOf(err)).note(ctx, endDenied))
+		return "", errors.Join(err, a.because(causeOf(err)).note(ctx, ledger.EndDenied))
 	}
 	limit := a.limit()
 	if limit <= 0 {
 		// What came before has taken the whole lease: somebody else may run it.
-		return OutcomeUnknown, a.because(causeNoTime).note(ctx, endDenied)
+		return OutcomeUnknown, a.because(ledger.CauseNoTime).note(ctx, ledger.EndDenied)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -250,7 +252,7 @@ func (a *attempt) run(ctx context.Context) (Outcome, error) {
 	if err != nil || !known {
 		return a.unknown(ctx, err)
 	}
-	e := a.rt.evidence(a.tool, answer, rec.statusRef())
+	e := a.rt.evidence(a.tool, answer, rec.StatusRef())
 	if violation := a.violation(answer, e); violation != "" {
 		return a.reject(ctx, e, violation)
 	}
@@ -263,12 +265,12 @@ func (a *attempt) limit() time.Duration {
 	if a.worker != nil {
 		return a.tool.timeout
 	}
-	return min(a.tool.timeout, a.rt.left(a.claim.record))
+	return min(a.tool.timeout, a.rt.left(a.claim.Operation))
 }
 
 // left is how long the lease of a claim still holds.
-func (rt *Runtime) left(c *record) time.Duration {
-	return time.Unix(c.event.LeaseUntil.Int64, 0).Sub(rt.clock())
+func (rt *Runtime) left(c *ledger.Operation) time.Duration {
+	return time.Unix(c.LeaseUntil(), 0).Sub(rt.clock())
 }
 
 // obtain gets the receipt of the effect: from the downstream's memory where an
@@ -294,21 +296,18 @@ func (a *attempt) obtain(ctx context.Context, limit time.Duration) (observed, bo
 	return answer, err == nil, err
 }
 
-// maxReceiptID bounds the ids of a receipt, in bytes.
-const maxReceiptID = 1024
-
 // violation says how an answer breaks the output contract, or "".
 func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 	switch {
 	case answer.malformed != nil:
-		return "the data: " + rule(answer.malformed)
+		return "the data: " + canonjson.Rule(answer.malformed)
 	case schema.IsBlank(e.ReceiptID) || schema.IsBlank(e.RequestID):
 		return "a write's receipt needs an id and a request id"
 	case !utf8.ValidString(e.ReceiptID + e.RequestID + e.ResourceRevision):
 		return "the receipt is not valid UTF-8"
 	case strings.ContainsRune(e.ReceiptID+e.RequestID+e.ResourceRevision, 0):
 		return "the receipt holds a zero byte" // which no text of PostgreSQL can
-	case len(e.ReceiptID) > maxReceiptID || len(e.RequestID) > maxReceiptID:
+	case len(e.ReceiptID) > ledger.MaxReceiptID || len(e.RequestID) > ledger.MaxReceiptID:
 		return "an id of the receipt is longer than 1024 bytes" // for which fits has made room
 	}
 	if ps := a.tool.spec.CheckOutput(a.bound, e); len(ps) > 0 {
@@ -320,38 +319,36 @@ func (a *attempt) violation(answer observed, e toolresult.Evidence) string {
 // finish records the effect. Only a lost lease keeps it from that: then somebody
 // else has the say.
 func (a *attempt) finish(ctx context.Context, e *toolresult.Evidence) (Outcome, error) {
-	store, write := a.rt.store, context.WithoutCancel(ctx)
-	rec, now := a.claim.record, a.rt.now()
+	l, write := a.rt.ledger, context.WithoutCancel(ctx)
+	rec, now := a.claim.Operation, a.rt.now()
 	if a.stop == failpoint.AfterDownstreamCommit {
 		if e == nil {
 			return OutcomeUnknown, nil
 		}
-		return OutcomeUnknown, a.record(ctx, "observe receipt", func(try try) error {
-			return try(func() error { return store.observe(write, rec, *e, now) })
+		return OutcomeUnknown, a.record(ctx, "observe receipt", func(try try) (*ledger.Operation, error) {
+			return nil, try(func() error { return l.Observe(write, rec, *e, now) })
 		})
 	}
-	var done *record
 	refused := false
-	err := a.record(ctx, "commit receipt", func(try try) error {
-		err := try(func() (err error) {
-			done, err = store.commit(write, commitment{record: rec, evidence: e, fence: rec.fence(), now: now})
+	err := a.record(ctx, "commit receipt", func(try try) (done *ledger.Operation, err error) {
+		err = try(func() (err error) {
+			done, err = l.Commit(write, ledger.Commitment{Operation: rec, Evidence: e, Fence: rec.Fence(), Now: now})
 			return err
 		})
-		switch refused = e != nil && errors.Is(err, errReceiptRefused); {
+		switch refused = e != nil && errors.Is(err, ledger.ErrReceiptRefused); {
 		case refused:
 			return a.rejecting(ctx, try, *e, "the ledger has its ids under another operation")
 		case e != nil:
-			return a.late(ctx, try, err, storable(*e), "it came after the lease was lost")
+			err = a.late(ctx, try, err, storable(*e), "it came after the lease was lost")
 		}
-		return err
+		return done, err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case refused:
+		return OutcomeUnknown, nil
 	}
-	if refused {
-		return a.parked(toolresult.OutputContractViolation, nil)
-	}
-	*rec = *done
 	return Succeeded, nil
 }
 

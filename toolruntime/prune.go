@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -18,7 +19,7 @@ type PruneOptions struct {
 	OlderThan time.Duration
 	// States are those to prune, of [StateSucceeded] and [StateFailed]; none means both. What
 	// has not ended, or waits for a person, is never pruned.
-	States []State
+	States []ledger.State
 	// Tool prunes the operations of one tool only; "" means of every tool.
 	Tool string
 	// Limit is how many operations are pruned at most, and how many call
@@ -69,8 +70,8 @@ const maxDamaged = 100
 func (rt *Runtime) Prune(ctx context.Context, opts *PruneOptions) (PruneReport, error) {
 	o, report := given(opts), PruneReport{Damaged: []string{}}
 	everything := o.Tool == "" && len(o.States) == 0
-	p := pruning{tool: o.Tool, states: o.States, now: rt.now()}
-	if err := p.check(&o); err != nil {
+	p := ledger.Pruning{Tool: o.Tool, States: o.States, Now: rt.now()}
+	if err := o.complete(&p); err != nil {
 		return report, err
 	}
 	progress, err := rt.pruneProgress(ctx, o.Progress)
@@ -78,7 +79,7 @@ func (rt *Runtime) Prune(ctx context.Context, opts *PruneOptions) (PruneReport, 
 		err = rt.prune(ctx, o, p, &report, progress)
 	}
 	if err == nil && everything {
-		err = rt.sweep(ctx, o, p.before, &report, progress)
+		err = rt.sweep(ctx, o, p.Before, &report, progress)
 	}
 	if err != nil {
 		return report, fmt.Errorf("toolruntime: prune: %w", err)
@@ -99,9 +100,9 @@ func (rt *Runtime) pruneProgress(ctx context.Context, tell func(done, total int6
 	}, err
 }
 
-// check completes the options and p.
-func (p *pruning) check(o *PruneOptions) error {
-	if err := limits.Time("now", p.now); err != nil {
+// complete fills in the options, and what of p follows from them.
+func (o *PruneOptions) complete(p *ledger.Pruning) error {
+	if err := limits.Time("now", p.Now); err != nil {
 		return err
 	}
 	o.BatchSize = or(o.BatchSize, 100)
@@ -109,26 +110,26 @@ func (p *pruning) check(o *PruneOptions) error {
 		limits.PruneBatch.Check("batch size", o.BatchSize)); err != nil {
 		return err
 	}
-	if len(p.states) == 0 {
-		p.states = []State{succeeded, failed}
+	if len(p.States) == 0 {
+		p.States = []ledger.State{ledger.Succeeded, ledger.Failed}
 	}
-	for _, s := range p.states {
-		if s != succeeded && s != failed {
+	for _, s := range p.States {
+		if s != ledger.Succeeded && s != ledger.Failed {
 			return &toolresult.InputError{Field: "states", Rule: "may be succeeded and failed"}
 		}
 	}
-	p.before = p.now - limits.Seconds(o.OlderThan)
+	p.Before = p.Now - limits.Seconds(o.OlderThan)
 	return nil
 }
 
 // prune goes through the ledger in the order in which operations were accepted.
-func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report *PruneReport, progress func(rows int)) error {
+func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p ledger.Pruning, report *PruneReport, progress func(rows int)) error {
 	var batch []int64
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
-		buried, damaged, err := rt.store.bury(ctx, batch, p)
+		buried, damaged, err := rt.ledger.Bury(ctx, batch, p)
 		if err != nil {
 			return err
 		}
@@ -142,7 +143,7 @@ func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report 
 		var found []int64
 		var rows int
 		var err error
-		if found, after, rows, more, err = rt.store.prunable(ctx, after, p); err != nil {
+		if found, after, rows, more, err = rt.ledger.Prunable(ctx, after, p); err != nil {
 			return err
 		}
 		progress(rows)
@@ -168,14 +169,14 @@ func (rt *Runtime) prune(ctx context.Context, o PruneOptions, p pruning, report 
 // sweep goes through the call identities in the order of their keys, page by
 // page.
 func (rt *Runtime) sweep(ctx context.Context, o PruneOptions, before int64, report *PruneReport, progress func(rows int)) error {
-	var page strayPage
-	for more := true; more; more = page.rows == prunePage {
+	var page ledger.StrayPage
+	for more := true; more; more = page.Rows == ledger.PrunePage {
 		var err error
-		if page, err = rt.store.strays(ctx, page, before); err != nil {
+		if page, err = rt.ledger.Strays(ctx, page, before); err != nil {
 			return err
 		}
-		progress(page.rows)
-		calls := page.calls
+		progress(page.Rows)
+		calls := page.Calls
 		if o.Limit > 0 {
 			calls = calls[:min(len(calls), o.Limit-int(report.CallIdentities))]
 		}
@@ -184,7 +185,7 @@ func (rt *Runtime) sweep(ctx context.Context, o PruneOptions, before int64, repo
 			continue
 		}
 		for batch := range slices.Chunk(calls, o.BatchSize) {
-			n, err := rt.store.unbind(ctx, batch)
+			n, err := rt.ledger.Unbind(ctx, batch)
 			if err != nil {
 				return err
 			}

@@ -9,31 +9,33 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
+	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
-// A Decision is a person's answer to "did it happen?".
-type Decision string
+// A Decision is a person's answer to "did it happen?": a word.
+type Decision = ledger.Decision
 
 // The decisions.
 const (
 	// ConfirmedDone: the effect has happened. The receipt is the evidence, and the
 	// answer from now on.
-	ConfirmedDone Decision = "confirmed_done"
+	ConfirmedDone Decision = ledger.ConfirmedDone
 	// ConfirmedNotDone: nothing has happened, and nothing shall: it fails for good.
-	ConfirmedNotDone Decision = "confirmed_not_done"
+	ConfirmedNotDone Decision = ledger.ConfirmedNotDone
 	// TryAgain: nothing has happened, and it shall be attempted again.
-	TryAgain Decision = "try_again"
+	TryAgain Decision = ledger.TryAgain
 	// Abandoned: nobody will find out. It stays unknown for good.
-	Abandoned Decision = "abandoned"
+	Abandoned Decision = ledger.Abandoned
 )
 
 // A Resolution ends the review of an operation. It is stored forever, beyond the
 // pruning of its operation, and it is final: another one is refused.
 type Resolution struct {
 	StatusRef string
-	Decision  Decision
+	Decision  ledger.Decision
 	Actor     string // who has decided: an identifier
 	Reason    string // why: at most 1,000 code points
 	// Receipt is the evidence of ConfirmedDone, as the downstream shows it.
@@ -42,7 +44,7 @@ type Resolution struct {
 
 // ErrNotInReview says that an operation does not wait for a person: it never
 // did, or it was resolved already, and otherwise.
-var ErrNotInReview = errors.New("the operation is not in review")
+var ErrNotInReview = ledger.ErrNotInReview
 
 const maxReason = 1000
 
@@ -50,82 +52,82 @@ const maxReason = 1000
 // does it. Repeating a resolution changes nothing; a different one is refused
 // with [ErrNotInReview].
 func (rt *Runtime) Resolve(ctx context.Context, v Resolution) error {
-	if err := v.check(rt.store); err != nil {
+	if err := v.check(rt); err != nil {
 		return err
 	}
-	rec, err := rt.store.byRef(ctx, v.StatusRef, anybodys)
+	rec, err := rt.ledger.ByRef(ctx, v.StatusRef, ledger.Anybodys)
 	if err != nil {
 		return err
 	}
 	if rec == nil {
 		return &toolresult.InputError{Field: "status_ref", Rule: "is not known"}
 	}
-	s := settlement{record: rec, decision: v.Decision, actor: v.Actor, reason: v.Reason, now: rt.now()}
-	if err := limits.Time("now", s.now); err != nil {
+	s := ledger.Settlement{Operation: rec, Decision: v.Decision, Actor: v.Actor, Reason: v.Reason, Now: rt.now()}
+	if err := limits.Time("now", s.Now); err != nil {
 		return err
 	}
-	if v.Decision == ConfirmedDone {
+	if v.Decision == ledger.ConfirmedDone {
 		e, err := rt.confirmed(rec, v.Receipt)
 		if err != nil {
 			return err
 		}
-		s.evidence = &e
+		s.Evidence = &e
 	}
-	if v.Decision == TryAgain {
+	if v.Decision == ledger.TryAgain {
 		if err := rt.mayTryAgain(ctx, rec); err != nil {
 			return err
 		}
 	}
-	if err := rt.store.resolve(ctx, s); err != nil {
+	if err := rt.ledger.Resolve(ctx, s); err != nil {
 		return fmt.Errorf("toolruntime: resolve %s: %w", v.StatusRef, err)
 	}
 	rt.signal()
 	return nil
 }
 
-func (v Resolution) check(s *Store) error {
+func (v Resolution) check(rt *Runtime) error {
 	switch v.Decision {
-	case ConfirmedDone, ConfirmedNotDone, TryAgain, Abandoned:
+	case ledger.ConfirmedDone, ledger.ConfirmedNotDone, ledger.TryAgain, ledger.Abandoned:
 	default:
 		return &toolresult.InputError{Field: "decision", Rule: "must be confirmed_done, confirmed_not_done, try_again or abandoned"}
 	}
 	if err := limits.StatusRef(v.StatusRef); err != nil {
 		return err
 	}
-	if (v.Receipt != nil) != (v.Decision == ConfirmedDone) {
+	if (v.Receipt != nil) != (v.Decision == ledger.ConfirmedDone) {
 		return &toolresult.InputError{Field: "receipt", Rule: "goes with confirmed_done, and with nothing else"}
 	}
-	return s.checkActor(v.Actor, v.Reason)
+	return rt.checkActor(v.Actor, v.Reason)
 }
 
-func (s *Store) checkActor(actor, reason string) error {
+func (rt *Runtime) checkActor(actor, reason string) error {
 	if err := limits.Identifier("actor", actor); err != nil {
 		return err
 	}
 	if err := limits.Text("reason", reason, maxReason); err != nil {
 		return err
 	}
-	return s.holds("actor", actor, "reason", reason)
+	return rt.ledger.Holds("actor", actor, "reason", reason)
 }
 
 // confirmed turns a person's receipt into evidence, under the same contract as a
 // handler's.
-func (rt *Runtime) confirmed(rec *record, r *Receipt[json.RawMessage]) (toolresult.Evidence, error) {
-	t := rt.known(rec.contract())
+func (rt *Runtime) confirmed(rec *ledger.Operation, r *Receipt[json.RawMessage]) (toolresult.Evidence, error) {
+	t := rt.known(rec.Contract())
 	switch {
-	case t == nil && rt.tools[rec.operation.ToolName] == nil:
+	case t == nil && rt.tools[rec.ToolName()] == nil:
 		return toolresult.Evidence{}, &toolresult.InputError{Field: "tool", Rule: "is not registered here, so its output contract cannot be checked"}
 	case t == nil:
-		return toolresult.Evidence{}, &ContractError{rec.statusRef(), "the tool is not registered here under its revisions"}
+		return toolresult.Evidence{}, &ledger.ContractError{StatusRef: rec.StatusRef(), Rule: "the tool is not registered here under its revisions"}
 	}
-	b, err := toolresult.Bind(rec.owner(), rec.firstCall(), t.spec.Contract())
+	b, err := toolresult.Bind(rec.Owner(), rec.FirstCall(), t.spec.Contract())
 	if err != nil {
-		return toolresult.Evidence{}, &ContractError{rec.statusRef(), "request/contract evidence: the stored arguments are not the tool's"}
+		return toolresult.Evidence{}, &ledger.ContractError{StatusRef: rec.StatusRef(), Rule: "request/contract evidence: the stored arguments are not the tool's"}
 	}
 	o := observed{receiptID: r.ID, requestID: r.RequestID, resourceRevision: r.ResourceRevision, at: r.ObservedAt}
 	text, err := canonjson.Canonicalize(r.Data)
 	o.result, o.malformed = string(text), err
-	e := rt.evidence(t, o, rec.statusRef())
+	e := rt.evidence(t, o, rec.StatusRef())
 	a := attempt{rt: rt, tool: t, clearance: clearance{bound: b}}
 	if violation := a.violation(o, e); violation != "" {
 		return e, &toolresult.InputError{Field: "receipt", Rule: "breaks the output contract: " + violation}
@@ -149,7 +151,15 @@ func (rt *Runtime) Review(ctx context.Context, after string, limit int) ([]Item,
 	if err := limits.Page.Check("limit", limit); err != nil {
 		return nil, err
 	}
-	return rt.store.review(ctx, after, limit)
+	rows, err := rt.ledger.Review(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]Item, len(rows))
+	for i, v := range rows {
+		items[i] = Item{v.StatusRef, v.Tool, v.Reason, v.Attempts, contract.At(v.CreatedAt), contract.At(v.Since)}
+	}
+	return items, nil
 }
 
 // RedriveOptions of [Runtime.Redrive]. Actor and Reason are required.
@@ -167,7 +177,7 @@ type RedriveOptions struct {
 // operations that were redriven.
 func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string, error) {
 	o := given(opts)
-	if err := rt.store.checkActor(o.Actor, o.Reason); err != nil {
+	if err := rt.checkActor(o.Actor, o.Reason); err != nil {
 		return nil, err
 	}
 	o.Limit, o.Stagger = or(o.Limit, 100), or(o.Stagger, time.Second)
@@ -176,7 +186,7 @@ func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string,
 	}
 	refs := []string{}
 	for after := ""; len(refs) < o.Limit; {
-		page, err := rt.Review(ctx, after, auditPage)
+		page, err := rt.Review(ctx, after, ledger.AuditPage)
 		if err != nil {
 			return refs, err
 		}
@@ -185,7 +195,7 @@ func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string,
 			if item.Reason != toolresult.ToolError || o.Tool != "" && o.Tool != item.Tool || len(refs) == o.Limit {
 				continue
 			}
-			rec, err := rt.store.byRef(ctx, item.StatusRef, anybodys)
+			rec, err := rt.ledger.ByRef(ctx, item.StatusRef, ledger.Anybodys)
 			if err != nil {
 				return refs, err
 			}
@@ -193,17 +203,17 @@ func (rt *Runtime) Redrive(ctx context.Context, opts *RedriveOptions) ([]string,
 			if err := limits.Time("now", now); err != nil {
 				return refs, err
 			}
-			err = rt.store.resolve(ctx, settlement{record: rec, decision: TryAgain, actor: o.Actor, reason: o.Reason,
-				now: now, notBefore: limits.After(now, limits.Times(int64(len(refs)), o.Stagger))})
+			err = rt.ledger.Resolve(ctx, ledger.Settlement{Operation: rec, Decision: ledger.TryAgain, Actor: o.Actor, Reason: o.Reason,
+				Now: now, NotBefore: limits.After(now, limits.Times(int64(len(refs)), o.Stagger))})
 			switch {
-			case errors.Is(err, ErrNotInReview): // somebody else was faster
+			case errors.Is(err, ledger.ErrNotInReview): // somebody else was faster
 			case err != nil:
 				return refs, fmt.Errorf("toolruntime: redrive %s: %w", item.StatusRef, err)
 			default:
 				refs = append(refs, item.StatusRef)
 			}
 		}
-		if len(page) < auditPage {
+		if len(page) < ledger.AuditPage {
 			break
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -50,6 +51,7 @@ type Options struct {
 // for concurrent use, and so is more than one runtime over one database.
 type Runtime struct {
 	store      *Store
+	ledger     *ledger.Ledger
 	tools      map[string]*tool
 	versions   map[string]bool // of lanes whose operations are carried out here
 	authorizer Authorizer
@@ -90,8 +92,9 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 	if store == nil {
 		return nil, &toolresult.InputError{Field: "store", Rule: "must not be nil"}
 	}
+	rt.ledger = store.ledger
 	if rt.clock == nil {
-		rt.clock, rt.own = func() time.Time { return store.engine.Now() }, true
+		rt.clock, rt.own = func() time.Time { return store.ledger.Now() }, true
 	}
 	for _, t := range tools {
 		if t == nil {
@@ -106,12 +109,12 @@ func New(store *Store, opts *Options, tools ...Registration) (*Runtime, error) {
 			return nil, &toolresult.InputError{Field: fmt.Sprintf("tool %q", name), Rule: "is registered twice"}
 		}
 		rt.tools[name] = c
-		rt.versions[lanePart(name)] = true
+		rt.versions[ledger.LanePart(name)] = true
 		for _, v := range c.versions {
 			rt.versions[v.version] = rt.versions[v.version] || v.runs
 		}
 	}
-	if store.engine != nil { // a store that was not opened is good for what needs no ledger
+	if store.ledger != nil { // a store that was not opened is good for what needs no ledger
 		rt.tellSkew(context.Background())
 	}
 	return rt, nil
@@ -156,7 +159,10 @@ func (rt *Runtime) Expect(p toolresult.Principal, c toolresult.Call) (toolresult
 
 // Counts returns the number of rows of the ledger's tables. It reads every table's index: it
 // is for tests and audits, not for a metric.
-func (rt *Runtime) Counts(ctx context.Context) (Counts, error) { return rt.store.counts(ctx) }
+func (rt *Runtime) Counts(ctx context.Context) (Counts, error) {
+	c, err := rt.ledger.Counts(ctx)
+	return Counts(c), err
+}
 
 // a request is a call that has passed the checks of the host's part.
 type request struct {

@@ -3,6 +3,8 @@ package toolruntime
 import (
 	"sync"
 	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 )
 
 // stepped is by how much the ledger's clock has to differ from what has passed by
@@ -50,17 +52,14 @@ func (s *sight) look(ledger time.Time) (step time.Duration) {
 func (s *sight) would(now time.Time) time.Time { return s.steady.Add(now.Sub(s.since)) }
 
 // alive reports whether an attempt may still run although its lease has run out by
-// the ledger's clock. Who claims without a sight believes the clock.
-func (s *sight) alive(r *record) bool {
-	if s == nil {
-		return false
-	}
+// the ledger's clock.
+func (s *sight) alive(r *ledger.Operation) bool {
 	if inHand.has(r) {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := time.Unix(r.event.LeaseUntil.Int64, 0)
+	end := time.Unix(r.LeaseUntil(), 0)
 	return !s.doubt.IsZero() && !end.After(s.doubt) && s.would(time.Now()).Before(end)
 }
 
@@ -80,8 +79,8 @@ type heldKey struct {
 	attempt, created  int64
 }
 
-func keyOf(r *record) heldKey {
-	return heldKey{r.statusRef(), r.event.LeaseOwner.String, r.fence(), r.operation.CreatedAt}
+func keyOf(r *ledger.Operation) heldKey {
+	return heldKey{r.StatusRef(), r.LeaseOwner(), r.Fence(), r.CreatedAt()}
 }
 
 // take keeps an attempt for as long as its lease holds.
@@ -109,7 +108,7 @@ func (h *hand) leave(k heldKey) {
 	delete(h.until, k)
 }
 
-func (h *hand) has(r *record) bool {
+func (h *hand) has(r *ledger.Operation) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Before(h.until[keyOf(r)])

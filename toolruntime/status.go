@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -32,8 +33,8 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if !contract.ValidStatusRef(statusRef) {
 		return r.fail(toolresult.NotFound), nil
 	}
-	rec, err := rt.store.byRef(ctx, statusRef, func(rec *record) bool {
-		owner := rec.owner()
+	rec, err := rt.ledger.ByRef(ctx, statusRef, func(rec *ledger.Operation) bool {
+		owner := rec.Owner()
 		return owner.TenantID == p.TenantID && owner.SubjectID == p.SubjectID
 	})
 	if err != nil {
@@ -42,8 +43,8 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if rec == nil {
 		return r.fail(toolresult.NotFound), nil
 	}
-	err = rt.store.bindCall(ctx, reservation{bound: r.bound, purpose: toolresult.PurposeQueryStatus, now: r.now, statusRef: statusRef})
-	if errors.Is(err, errCallIDConflict) {
+	err = rt.ledger.BindCall(ctx, ledger.Reservation{Bound: r.bound, Purpose: toolresult.PurposeQueryStatus, Now: r.now, StatusRef: statusRef})
+	if errors.Is(err, ledger.ErrCallIDConflict) {
 		return r.fail(toolresult.CallIDConflict), nil
 	}
 	if err != nil {
@@ -53,8 +54,8 @@ func (rt *Runtime) QueryStatus(ctx context.Context, p toolresult.Principal, c to
 	if opts != nil && opts.ExpectedRequestSHA256 != "" {
 		expected = opts.ExpectedRequestSHA256
 	}
-	if expected != r.bound.RequestSHA256() || rec.operation.ToolName != c.Name ||
-		rec.operation.IdempotencyKey != c.IdempotencyKey || rec.conflicts(r.bound) {
+	if expected != r.bound.RequestSHA256() || rec.ToolName() != c.Name ||
+		rec.IdempotencyKey() != c.IdempotencyKey || rec.Conflicts(r.bound) {
 		return r.failAt(toolresult.StatusConflict, statusRef), nil
 	}
 	if err := rt.trust(ctx, r.tool, rec, r.bound, current); err != nil {
@@ -89,45 +90,45 @@ func (rt *Runtime) asked(ctx context.Context, p toolresult.Principal, c toolresu
 }
 
 // reconcile accepts a receipt for an unfinished operation, if there is one.
-func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p toolresult.Principal) (*record, error) {
-	if s := rec.state(); s != pending && s != processing {
+func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *ledger.Operation, p toolresult.Principal) (*ledger.Operation, error) {
+	if s := rec.State(); s != ledger.Pending && s != ledger.Processing {
 		return rec, nil
 	}
-	c := commitment{record: rec, now: r.now}
+	c := ledger.Commitment{Operation: rec, Now: r.now}
 	switch {
-	case rec.downstream != nil:
-		if err := rec.checkObserved(r.tool.spec, r.bound).err(rec.statusRef()); err != nil {
+	case rec.Observed():
+		if err := rec.CheckObserved(r.tool.spec, r.bound); err != nil {
 			return nil, err
 		}
-	case r.tool.find != nil && rec.state() == processing:
+	case r.tool.find != nil && rec.State() == ledger.Processing:
 		e, ok := rt.recall(ctx, r, rec, p)
 		if !ok {
 			return rec, nil
 		}
-		c.evidence = &e
+		c.Evidence = &e
 	default:
 		return rec, nil
 	}
-	var done *record
+	var done *ledger.Operation
 	free := context.WithoutCancel(ctx)
 	err := rt.insist(func() (context.Context, context.CancelFunc) {
 		return context.WithTimeout(ctx, DefaultLease)
-	}, "reconcile", rec.statusRef(), func(try try) error {
+	}, "reconcile", rec.StatusRef(), func(try try) error {
 		err := try(func() (err error) {
-			done, err = rt.store.commit(free, c)
+			done, err = rt.ledger.Commit(free, c)
 			return err
 		})
-		if c.evidence == nil || !errors.Is(err, ErrLeaseLost) {
+		if c.Evidence == nil || !errors.Is(err, ledger.ErrLeaseLost) {
 			return err
 		}
 		// Whoever reviews it should know what the downstream remembers.
 		return errors.Join(err, try(func() error {
-			return rt.store.keepLate(free, rec, storable(*c.evidence), "it was found when the operation had ended otherwise", r.now)
+			return rt.ledger.KeepLate(free, rec, storable(*c.Evidence), "it was found when the operation had ended otherwise", r.now)
 		}))
 	})
-	if errors.Is(err, ErrLeaseLost) {
+	if errors.Is(err, ledger.ErrLeaseLost) {
 		// It has failed or gone into review since it was read: that is the answer.
-		done, err = rt.store.byRef(ctx, rec.statusRef(), anybodys)
+		done, err = rt.ledger.ByRef(ctx, rec.StatusRef(), ledger.Anybodys)
 		if err == nil && done != nil {
 			err = rt.trust(ctx, r.tool, done, r.bound, p)
 		}
@@ -137,17 +138,17 @@ func (rt *Runtime) reconcile(ctx context.Context, r *request, rec *record, p too
 
 // recall asks the downstream whether it remembers the effect. An answer that
 // breaks the output contract is for the worker to judge, who holds the claim.
-func (rt *Runtime) recall(ctx context.Context, r *request, rec *record, p toolresult.Principal) (toolresult.Evidence, bool) {
+func (rt *Runtime) recall(ctx context.Context, r *request, rec *ledger.Operation, p toolresult.Principal) (toolresult.Evidence, bool) {
 	ctx, cancel := context.WithTimeout(ctx, r.tool.timeout)
 	defer cancel()
 	a := attempt{rt: rt, tool: r.tool, clearance: clearance{bound: r.bound, effect: effectOf(rec, r.bound, p)}}
 	answer, found, err := rt.ask(ctx, r.tool, a.effect, r.input)
 	if err != nil {
-		rt.log.WarnContext(ctx, "find failed", "status_ref", rec.statusRef(), "tool", a.effect.Tool, "error", err)
+		rt.log.WarnContext(ctx, "find failed", "status_ref", rec.StatusRef(), "tool", a.effect.Tool, "error", err)
 	}
 	if err != nil || !found {
 		return toolresult.Evidence{}, false
 	}
-	e := rt.evidence(r.tool, answer, rec.statusRef())
+	e := rt.evidence(r.tool, answer, rec.StatusRef())
 	return e, a.violation(answer, e) == ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -26,7 +27,7 @@ type Submission struct {
 	answer      *toolresult.Package
 	request     request
 	current     toolresult.Principal
-	reservation reservation
+	reservation ledger.Reservation
 }
 
 // Prepare does what [Runtime.Submit] does, and stops before a new write is stored: that
@@ -81,24 +82,28 @@ func (s *Submission) SubmitTx(ctx context.Context, tx HostTx) (pkg *toolresult.P
 	}
 	rt, r, v := s.rt, s.request, s.reservation
 	r.now = rt.now()
-	v.now = r.now
+	v.Now = r.now
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	rec, seen, err := rt.store.reserveWith(ctx, tx, rt, v)
+	if tx == nil {
+		return nil, false, fmt.Errorf("toolruntime: submit %s: %w", v.StatusRef,
+			&toolresult.InputError{Field: "tx", Rule: "must be the transaction of Store.Update, or of pgstore.SQLTx or PgxTx"})
+	}
+	rec, seen, err := rt.ledger.ReserveWith(ctx, tx.HostTx(), rt.signal, v)
 	switch {
-	case errors.Is(err, errCallIDConflict):
+	case errors.Is(err, ledger.ErrCallIDConflict):
 		return r.fail(toolresult.CallIDConflict), false, nil
-	case errors.Is(err, errApprovalExpired):
+	case errors.Is(err, ledger.ErrApprovalExpired):
 		return r.fail(toolresult.ApprovalInvalid), false, nil
 	case err != nil:
-		return nil, false, fmt.Errorf("toolruntime: submit %s: %w", v.statusRef, err)
+		return nil, false, fmt.Errorf("toolruntime: submit %s: %w", v.StatusRef, err)
 	case rec != nil:
 		return r.unfinished(rec), true, nil
-	case seen.pruned:
+	case seen.Pruned:
 		return r.fail(toolresult.IdempotencyKeyExpired), false, nil
 	}
-	answer, err := rt.again(ctx, &r, s.current, seen.current)
+	answer, err := rt.again(ctx, &r, s.current, seen.Current)
 	return answer, false, err
 }
 

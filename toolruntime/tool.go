@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -286,7 +287,7 @@ func (t Tool[In, Out]) compile() (*tool, error) {
 	if c.spec, err = toolresult.NewSpec(c.config); err != nil {
 		return nil, fmt.Errorf("toolruntime: tool %q: %w", t.Name, err)
 	}
-	c.version = versionOf(c.spec.Contract(), c.effect.String())
+	c.version = ledger.VersionOf(c.spec.Contract(), c.effect.String())
 	t.erase(c)
 	return c, c.checkVersions()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -61,10 +62,10 @@ func current(t Registration) (*tool, error) {
 
 // carrier is the version that carries out an operation, or nil where it is not
 // here. One from before effect kinds were kept goes by the revisions alone.
-func (rt *Runtime) carrier(r *record) *tool {
-	if t := rt.tools[r.operation.ToolName]; t != nil {
+func (rt *Runtime) carrier(r *ledger.Operation) *tool {
+	if t := rt.tools[r.ToolName()]; t != nil {
 		for _, v := range t.versions {
-			if v.runs && v.spec.Contract() == r.contract() && (r.kind() == "" || r.kind() == v.effect.String()) {
+			if v.runs && v.spec.Contract() == r.Contract() && (r.Kind() == "" || r.Kind() == v.effect.String()) {
 				return v
 			}
 		}
@@ -73,7 +74,7 @@ func (rt *Runtime) carrier(r *record) *tool {
 }
 
 // carries reports whether an operation can be carried out here.
-func (rt *Runtime) carries(r *record) bool { return rt.carrier(r) != nil }
+func (rt *Runtime) carries(r *ledger.Operation) bool { return rt.carrier(r) != nil }
 
 // known is the version whose contract it is, or nil: what it says of arguments and
 // results holds for every operation under that contract.
@@ -99,16 +100,16 @@ func (rt *Runtime) reversion(ctx context.Context, r *request) error {
 	if r.tool == nil || len(r.tool.versions) == 1 || r.bound.Call().IdempotencyKey == "" {
 		return nil
 	}
-	rec, err := rt.store.byScope(ctx, r.bound)
-	if err != nil || rec == nil || rec.contract() == r.bound.Contract() {
+	rec, err := rt.ledger.ByScope(ctx, r.bound)
+	if err != nil || rec == nil || rec.Contract() == r.bound.Contract() {
 		return err
 	}
-	v := rt.known(rec.contract())
+	v := rt.known(rec.Contract())
 	if v == nil {
 		return nil
 	}
 	b, err := toolresult.Bind(r.bound.Principal(), r.bound.Call(), v.spec.Contract())
-	if err == nil && b.RequestSHA256() == rec.operation.RequestSha256 {
+	if err == nil && b.RequestSHA256() == rec.RequestSHA256() {
 		r.tool, r.bound = v, b
 	}
 	return err

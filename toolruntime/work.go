@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 )
 
@@ -64,7 +65,7 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		_, ctx, err = stopping(ctx, "a worker")
 	}
 	if err == nil {
-		err = rt.store.holds("worker_id", o.WorkerID)
+		err = rt.ledger.Holds("worker_id", o.WorkerID)
 	}
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 		close(ending)
 	})()
 	var handlers sync.WaitGroup
-	err = w.loop(ctx, func(c claim) {
+	err = w.loop(ctx, func(c ledger.Claim) {
 		w.begin(c)
 		handlers.Go(func() {
 			defer w.done(c)
@@ -100,7 +101,7 @@ func (rt *Runtime) Work(ctx context.Context, opts *WorkOptions) error {
 
 // loop starts due operations as long as there are slots for them, and until nothing
 // can be claimed any more.
-func (w *worker) loop(ctx context.Context, start func(claim)) error {
+func (w *worker) loop(ctx context.Context, start func(ledger.Claim)) error {
 	idle, blocked := time.Duration(0), 0
 	for cursor := ""; ctx.Err() == nil; {
 		free := w.free(ctx)
@@ -149,28 +150,28 @@ const maxLanePages = 16
 // claim claims as many due operations as there are slots for, in one
 // transaction. last is the lane after which to look next, or "" for anywhere; due
 // says that there was something to claim.
-func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []claim, last string, due bool, err error) {
+func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []ledger.Claim, last string, due bool, err error) {
 	now := w.rt.clock()
 	w.watch(ctx, now)
 	pass := w.passOver()
-	u, err := w.rt.store.due(ctx, demand{cursor: cursor, now: now.Unix(), limit: min(free, maxBatch), pass: pass,
-		room: w.room, known: w.rt.knows})
+	u, err := w.rt.ledger.Due(ctx, ledger.Demand{Cursor: cursor, Now: now.Unix(), Limit: min(free, ledger.MaxBatch), Pass: pass,
+		Room: w.room, Known: w.rt.knows})
 	if err != nil {
 		return nil, "", false, err
 	}
-	for _, version := range u.foreign {
+	for _, version := range u.Foreign {
 		w.meet(ctx, version)
 	}
-	if len(u.shares) == 0 {
-		return nil, u.last, false, nil
+	if len(u.Shares) == 0 {
+		return nil, u.Last, false, nil
 	}
-	b, err := w.rt.store.claimDue(ctx, u.shares, claiming{w.WorkerID, w.lease(), w.rt.carries}, pass, &w.sees)
-	w.leaveWaiting(b.waiting)
-	for pk, tool := range b.foreign {
+	b, err := w.rt.ledger.ClaimDue(ctx, u.Shares, ledger.Claiming{Worker: w.WorkerID, Term: w.lease(), Knows: w.rt.carries, Alive: w.sees.alive}, pass)
+	w.leaveWaiting(b.Waiting)
+	for pk, tool := range b.Foreign {
 		w.leaveAlone(pk, time.Hour) // it stays unknown to this process
-		w.meet(ctx, lanePart(tool))
+		w.meet(ctx, ledger.LanePart(tool))
 	}
-	for pk, cause := range b.refused {
+	for pk, cause := range b.Refused {
 		// It must not keep a slot busy, nor be asked for again and again.
 		w.leaveAlone(pk, time.Minute)
 		if !w.told[pk] {
@@ -178,7 +179,7 @@ func (w *worker) claim(ctx context.Context, cursor string, free int) (claims []c
 			w.rt.log.ErrorContext(ctx, "work: cannot be claimed", "worker", w.WorkerID, "error", cause)
 		}
 	}
-	return b.claims, u.last, true, err
+	return b.Claims, u.Last, true, err
 }
 
 // meet says once that there is work which this worker leaves to others, because it
@@ -192,9 +193,9 @@ func (w *worker) meet(ctx context.Context, version string) {
 		return // next time
 	}
 	w.met[version] = true
-	log := w.rt.log.With("worker", w.WorkerID, "tool", toolOf(version))
+	log := w.rt.log.With("worker", w.WorkerID, "tool", ledger.ToolOf(version))
 	for _, t := range st.Tools {
-		if t.Tool == toolOf(version) && t.NotKnownHere > 0 {
+		if t.Tool == ledger.ToolOf(version) && t.NotKnownHere > 0 {
 			log = log.With("operations", t.NotKnownHere, "oldest", time.Unix(w.rt.now(), 0).Sub(t.OldestNotKnownHere))
 		}
 	}
@@ -202,7 +203,7 @@ func (w *worker) meet(ctx context.Context, version string) {
 }
 
 // handBack gives back a claim for which the worker has no time any more.
-func (w *worker) handBack(ctx context.Context, c claim) {
+func (w *worker) handBack(ctx context.Context, c ledger.Claim) {
 	if err := w.giveBack(ctx, c, 0); err != nil {
 		w.rt.log.ErrorContext(ctx, "work: cannot give back", "worker", w.WorkerID, "error", err)
 	}
@@ -265,12 +266,12 @@ func (w *worker) room(tool string) int {
 
 // begin takes a slot for a claim. Nobody else takes slots, so there is one, and
 // what there was room for before the claim, there is now.
-func (w *worker) begin(c claim) {
+func (w *worker) begin(c ledger.Claim) {
 	w.slots <- struct{}{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.busy[c.operation.OperationPK] = true
-	tool := c.operation.ToolName
+	w.busy[c.PK()] = true
+	tool := c.ToolName()
 	if t := w.rt.tools[tool]; t.concurrent > 0 || t.perSecond > 0 {
 		p := w.pace[tool]
 		if p == nil {
@@ -284,10 +285,10 @@ func (w *worker) begin(c claim) {
 	}
 }
 
-func (w *worker) done(c claim) {
+func (w *worker) done(c ledger.Claim) {
 	w.mu.Lock()
-	delete(w.busy, c.operation.OperationPK)
-	if p := w.pace[c.operation.ToolName]; p != nil {
+	delete(w.busy, c.PK())
+	if p := w.pace[c.ToolName()]; p != nil {
 		p.running--
 	}
 	w.mu.Unlock()
@@ -301,8 +302,8 @@ func (w *worker) wait(ctx context.Context, d time.Duration) {
 }
 
 // handle carries out an operation that is claimed.
-func (w *worker) handle(ctx context.Context, c claim) {
-	pk := c.operation.OperationPK
+func (w *worker) handle(ctx context.Context, c ledger.Claim) {
+	pk := c.PK()
 	defer func() {
 		// A callback of the host that panics must not take the worker with it. The
 		// lease runs out.
@@ -313,7 +314,7 @@ func (w *worker) handle(ctx context.Context, c claim) {
 	}()
 	err := w.run(ctx, c)
 	switch {
-	case err == nil, errors.Is(err, ErrLeaseLost), ctx.Err() != nil:
+	case err == nil, errors.Is(err, ledger.ErrLeaseLost), ctx.Err() != nil:
 	default:
 		// Not this operation's turn for a while: what cannot be decoded, or meets
 		// a failing callback, must not keep a slot busy.

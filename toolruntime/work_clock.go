@@ -3,6 +3,8 @@ package toolruntime
 import (
 	"context"
 	"time"
+
+	"github.com/toolruntime/toolruntime-go/internal/ledger"
 )
 
 // recheck is how long a worker leaves alone what is not due after all: its attempt
@@ -28,7 +30,7 @@ func (w *worker) watch(ctx context.Context, now time.Time) {
 	}
 	w.looked = time.Now()
 	w.rt.tellSkew(ctx)
-	n, err := w.rt.store.bringAllBack(ctx, term{now: now.Unix(), own: w.rt.own})
+	n, err := w.rt.ledger.BringAllBack(ctx, ledger.Term{Now: now.Unix(), Own: w.rt.own})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		w.rt.log.WarnContext(ctx, "work: cannot look for what waits too long", "worker", w.WorkerID, "error", err)

@@ -1,6 +1,7 @@
 package canonjson
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -103,4 +104,14 @@ const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 func isName(key string) bool {
 	return key != "" && strings.Trim(key, nameChars) == ""
+}
+
+// Rule is what the strict reader says of a stored value, without the place: a path
+// names keys, and stored keys are stored values.
+func Rule(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return (&Error{Kind: e.Kind}).Error()
+	}
+	return "is malformed"
 }

@@ -57,6 +57,14 @@ func Ordered(roles []string) bool {
 
 const observedLayout = "2006-01-02T15:04:05Z"
 
+// At is a portable Unix time as Go has it; 0 is none.
+func At(unix int64) time.Time {
+	if unix == 0 {
+		return time.Time{}
+	}
+	return time.Unix(unix, 0).UTC()
+}
+
 // FormatTime writes a portable Unix time as observed_at does.
 func FormatTime(unix int64) string { return time.Unix(unix, 0).UTC().Format(observedLayout) }
 

@@ -46,7 +46,7 @@ func (e *pgEngine) copy(ctx context.Context, from, to *toolruntime.Store, progre
 	if err != nil {
 		return none, err
 	}
-	copied, err := bridge.Copy(ctx, from, to, progress)
+	copied, err := bridge.Ledger(from).CopyTo(ctx, bridge.Ledger(to), progress)
 	if err != nil {
 		return none, err
 	}
@@ -61,5 +61,5 @@ COMMIT`
 		_, err := run(ctx, conn, finish)
 		return ended(ctx, err)
 	})
-	return copied.(toolruntime.Counts), err
+	return toolruntime.Counts(copied), err
 }

@@ -1,0 +1,269 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/toolresult"
+)
+
+// Observe records a receipt as the downstream gave it, and no more: the
+// operation stays as it is until the receipt is accepted.
+func (s *Ledger) Observe(ctx context.Context, r *Operation, e toolresult.Evidence, now int64) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		_, err := observe(ctx, q, &r.operation, observedReceipt(&r.operation, e, now))
+		return err
+	})
+}
+
+// observe inserts a receipt; one that the scope has already must be the same,
+// but for when it was observed.
+func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, d dbgen.DownstreamReceipt) (*dbgen.DownstreamReceipt, error) {
+	n, err := q.InsertDownstreamReceipt(ctx, dbgen.InsertDownstreamReceiptParams{
+		TenantID: d.TenantID, SubjectID: d.SubjectID, ToolName: d.ToolName, IdempotencyKey: d.IdempotencyKey,
+		RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
+		ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision, ResourceRevision: d.ResourceRevision,
+		ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision, CommittedAt: d.CommittedAt, RowDigest: d.RowDigest,
+	})
+	if errors.Is(err, engine.ErrConstraint) {
+		return nil, fmt.Errorf("%w: %w", ErrReceiptRefused, err)
+	}
+	if err != nil || n == 1 {
+		return &d, err
+	}
+	r := &Operation{operation: *o}
+	if err := r.readDownstream(ctx, q); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream)) {
+		return nil, &ContractError{o.StatusRef, "the downstream receipt's row does not fit its digest"}
+	}
+	first, again := observedRow(r.downstream), observedRow(&d)
+	again.observedAt = first.observedAt
+	if first != again {
+		return nil, &ContractError{o.StatusRef, "the downstream gave two different receipts for it"}
+	}
+	return r.downstream, nil
+}
+
+func observedReceipt(o *dbgen.Operation, e toolresult.Evidence, now int64) dbgen.DownstreamReceipt {
+	d := dbgen.DownstreamReceipt{
+		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
+		RequestSha256: o.RequestSha256, ReceiptID: e.ReceiptID, DownstreamRequestID: e.RequestID,
+		ResultJSON: e.Data, ProducerRevision: e.ProducerRevision, ResourceRevision: e.ResourceRevision,
+		ObservedAt: e.ObservedAt, EffectRevision: o.EffectRevision, CommittedAt: now,
+	}
+	d.RowDigest = rowdigest.DownstreamReceipt(d)
+	return d
+}
+
+// ErrReceiptRefused says that the ledger cannot hold a receipt beside those that
+// it has: its ids are another operation's.
+var ErrReceiptRefused = errors.New("the receipt was refused by the ledger")
+
+// A Commitment accepts a receipt.
+type Commitment struct {
+	Operation *Operation
+	// Evidence is what the downstream has just answered, or nil where the
+	// receipt in record.downstream is to be accepted.
+	Evidence *toolresult.Evidence
+	// Fence is the claim under which a worker commits; 0 for a reconciliation,
+	// which needs none, because the receipt says that the effect has happened.
+	Fence int64
+	Now   int64
+}
+
+// Commit accepts a receipt, as observed and as the answer, and ends the
+// operation, all or nothing. An operation that has ended with this very receipt
+// is left as it is.
+func (s *Ledger) Commit(ctx context.Context, c Commitment) (r *Operation, err error) {
+	defer Endings.Ring(c.Operation.StatusRef())
+	plan := c.plan()
+	tried, stored, doubt := s.commitAtOnce(ctx, plan)
+	if stored {
+		return tried, nil
+	}
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		if plan != nil {
+			if r, err = carryOut(ctx, q, plan); !errors.Is(err, ErrLeaseLost) {
+				return err
+			}
+		}
+		if r, err = claimed(ctx, q, c.Operation); err != nil {
+			return err
+		}
+		if !sameIntent(&r.operation, &c.Operation.operation) {
+			return &ContractError{r.StatusRef(), "its evidence was changed while it ran"}
+		}
+		// An operation that has ended under this very claim is a repetition after
+		// an ambiguous commit.
+		if r.State() == Succeeded && (c.Fence == 0 || c.Fence == r.Fence()) {
+			err = r.confirm(ctx, q)
+		} else {
+			err = r.mayEnd(c.Fence)
+		}
+		if err != nil {
+			return err
+		}
+		return r.end(ctx, q, c)
+	})
+	return r, inDoubt(err, doubt)
+}
+
+// plan is what a worker stores who has just got the receipt, if nobody has touched
+// what it has claimed. Every digest of it is computed here, before others wait for
+// the transaction. It is nil where the move is not allowed, or not a worker's.
+func (c Commitment) plan() *engine.Commitment {
+	from := c.Operation
+	if c.Evidence == nil || c.Fence == 0 || c.Fence != from.Fence() || from.State() != Processing {
+		return nil
+	}
+	m := c.move(from)
+	o, e, err := from.moved(m)
+	a := from.attemptRow(m.ending, m.now)
+	if err != nil || a == nil {
+		return nil
+	}
+	d := observedReceipt(&o, *c.Evidence, c.Now)
+	return &engine.Commitment{
+		FromOperation: from.operation, Operation: o, FromEvent: from.event, Event: e,
+		Attempt: *a, Observed: d, Accepted: acceptedReceipt(o.OperationPK, &d, c.Now),
+	}
+}
+
+// carryOut stores a plan in the open transaction. It reads nothing: whether the
+// rows are still those of the claim is what the moves find out, with ErrLeaseLost.
+func carryOut(ctx context.Context, q dbgen.Querier, p *engine.Commitment) (*Operation, error) {
+	r := &Operation{operation: p.FromOperation, event: p.FromEvent}
+	if err := r.write(ctx, q, p.Operation, p.Event, &p.Attempt); err != nil {
+		return r, err
+	}
+	var err error
+	if r.downstream, err = observe(ctx, q, &r.operation, p.Observed); err != nil {
+		return r, err
+	}
+	l := p.Accepted
+	if !bytes.Equal(r.downstream.RowDigest, p.Observed.RowDigest) {
+		l = acceptedReceipt(l.OperationPK, r.downstream, l.ReconciledAt) // it was observed before
+	}
+	return r, r.insertAccepted(ctx, q, l)
+}
+
+// move ends r's operation.
+func (c Commitment) move(r *Operation) move {
+	if c.Fence == 0 {
+		return move{to: Succeeded, now: c.Now, ending: endReconciled}
+	}
+	return move{to: Succeeded, now: r.later(c.Now), ending: endSucceeded}
+}
+
+// end accepts a receipt and ends the operation, if it has not ended.
+func (r *Operation) end(ctx context.Context, q dbgen.Querier, c Commitment) error {
+	if r.State() != Succeeded {
+		if err := r.apply(ctx, q, c.move(r)); err != nil {
+			return err
+		}
+	}
+	return r.accept(ctx, q, c)
+}
+
+// mayEnd holds a worker's fence against the event.
+func (r *Operation) mayEnd(fence int64) error {
+	switch s := r.State(); {
+	case s != Pending && s != Processing:
+		return ErrLeaseLost
+	case fence != 0 && (fence != r.Fence() || r.event.State != string(eventProcessing)):
+		return ErrLeaseLost
+	}
+	return nil
+}
+
+// accept makes the receipts of r's operation what c says, or finds them so.
+func (r *Operation) accept(ctx context.Context, q dbgen.Querier, c Commitment) (err error) {
+	if c.Evidence != nil {
+		r.downstream, err = observe(ctx, q, &r.operation, observedReceipt(&r.operation, *c.Evidence, c.Now))
+	} else {
+		err = r.readDownstream(ctx, q)
+	}
+	if err != nil {
+		return err
+	}
+	// A receipt that was read before is accepted as it was checked, or not at all.
+	if c.Evidence == nil && (r.downstream == nil || !bytes.Equal(r.downstream.RowDigest, c.Operation.downstream.RowDigest) ||
+		!bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream))) {
+		return &ContractError{r.StatusRef(), "the downstream's receipt was changed while it was checked"}
+	}
+	return r.insertAccepted(ctx, q, acceptedReceipt(r.operation.OperationPK, r.downstream, c.Now))
+}
+
+// insertAccepted inserts the accepted receipt of r's operation, or finds it so.
+func (r *Operation) insertAccepted(ctx context.Context, q dbgen.Querier, l dbgen.LocalReceipt) error {
+	r.local = &l
+	n, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
+	if err == nil && n == 1 && r.downstream.DownstreamPK != 0 { // it was there before
+		return r.announce(ctx, q)
+	}
+	if err != nil || n == 1 {
+		return err
+	}
+	if err := r.readLocal(ctx, q); err != nil {
+		return err
+	}
+	if acceptedRow(r.local) != observedRow(r.downstream) {
+		return &ContractError{r.StatusRef(), "the local receipt differs from the downstream's"}
+	}
+	return nil
+}
+
+func acceptedReceipt(pk int64, d *dbgen.DownstreamReceipt, now int64) dbgen.LocalReceipt {
+	l := dbgen.LocalReceipt{
+		OperationPK: pk, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
+		RequestSha256: d.RequestSha256, ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision,
+		ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision,
+		ReconciledAt: now,
+	}
+	l.RowDigest = rowdigest.LocalReceipt(l)
+	return l
+}
+
+// A Parking takes an operation out of the workers' reach until a person looks
+// at it.
+type Parking struct {
+	Operation *Operation
+	Fence     int64
+	Reason    toolresult.Code
+	Now       int64
+	// Rejected is the answer that broke the output contract, if that is why.
+	Rejected  *toolresult.Evidence
+	Violation string
+	// Ending is how the attempt has ended.
+	Ending Ending
+}
+
+// Park puts an operation in review, with the answer that is the reason.
+func (s *Ledger) Park(ctx context.Context, p Parking) (r *Operation, err error) {
+	defer Endings.Ring(p.Operation.StatusRef())
+	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		if r, err = claimed(ctx, q, p.Operation); err != nil {
+			return err
+		}
+		if r.State() == InReview && r.Reason() == p.Reason && r.Fence() == p.Fence {
+			return nil // a repetition after an ambiguous commit
+		}
+		if err := r.mayEnd(p.Fence); err != nil {
+			return err
+		}
+		if p.Rejected != nil {
+			if err := r.keepRejected(ctx, q, p.Fence, *p.Rejected, p.Violation, p.Now); err != nil {
+				return err
+			}
+		}
+		return r.apply(ctx, q, move{to: InReview, now: r.later(p.Now), reason: p.Reason, ending: p.Ending})
+	})
+	return r, err
+}
