@@ -59,29 +59,83 @@ func LookupOnce(path string, arg dbgen.LookupParams, known *Known) Statement {
 			return ErrElsewhere
 		}
 		c := newColumns(rows)
-		known.Found = c.values[0] != nil
-		o := &known.Row.Operation
-		*o = dbgen.Operation{
-			OperationPK: c.integer(), TenantID: arg.TenantID, SubjectID: arg.SubjectID, ToolName: arg.ToolName,
-			IdempotencyKey: arg.IdempotencyKey, RequestSha256: c.text(), ArgumentsJSON: c.text(),
-			InputSchemaRevision: c.text(), OutputSchemaRevision: c.text(), EffectRevision: c.text(),
-			HandlerRevision: c.text(), ProducerRevision: c.text(), PolicyRevision: c.text(),
-			ApprovalID: c.text(), ApproverID: c.text(), ApprovalDigest: c.text(), ApprovalExpiresAt: c.integer(),
-			ApprovedAt: c.integer(), FirstOperationID: c.text(), FirstCallID: c.text(), FirstResponseID: c.text(),
-			FirstProvider: c.text(), FirstAPIFamily: c.text(), FirstAdapterRevision: c.text(), StatusRef: c.text(),
-			State: c.text(), CreatedAt: c.integer(), UpdatedAt: c.integer(), CompletedAt: c.nullInteger(), Reason: c.text(),
-			RowDigest: c.blob(), EffectKind: c.text(),
-		}
-		row := &known.Row
-		row.ReceiptOf, row.ReceiptID, row.DownstreamRequestID = c.nullInteger(), c.nullText(), c.nullText()
-		row.ReceiptRequest, row.ResultJSON, row.ReceiptProducer = c.nullText(), c.nullText(), c.nullText()
-		row.ResourceRevision, row.ObservedAt, row.ReceiptEffect = c.nullText(), c.nullText(), c.nullText()
-		row.ReconciledAt, row.ReceiptDigest = c.nullInteger(), c.blob()
-		row.Attempts, row.Fingerprint = c.integer(), c.text()
-		known.Free = dbgen.LookupFreeRow{Tombstones: c.integer(), Fingerprint: row.Fingerprint}
+		known.take(&c, arg)
 		return c.err
 	}
 	return s
+}
+
+// ByKey has the server plan what is sent after it, in the same transaction, for tables of
+// any size: it may know of tables that have grown since only that they were small.
+var ByKey = SetLocal("enable_seqscan", "off", "plan_cache_mode", "force_generic_plan")
+
+// LookupMany is LookupOnce for many, each into the known of the same place. It follows
+// ByKey.
+func LookupMany(path string, args []dbgen.LookupParams, known []*Known) Statement {
+	texts := func(of func(*dbgen.LookupParams) string) string {
+		list := make([]string, len(args))
+		for i := range args {
+			list[i] = of(&args[i])
+		}
+		return Array(list)
+	}
+	arg := postgres.LookupManyParams{
+		TenantIds:       texts(func(p *dbgen.LookupParams) string { return p.TenantID }),
+		SubjectIds:      texts(func(p *dbgen.LookupParams) string { return p.SubjectID }),
+		ToolNames:       texts(func(p *dbgen.LookupParams) string { return p.ToolName }),
+		IdempotencyKeys: texts(func(p *dbgen.LookupParams) string { return p.IdempotencyKey }),
+		Providers:       texts(func(p *dbgen.LookupParams) string { return p.Provider }),
+		APIFamilies:     texts(func(p *dbgen.LookupParams) string { return p.APIFamily }),
+		ResponseIds:     texts(func(p *dbgen.LookupParams) string { return p.ResponseID }),
+		CallIds:         texts(func(p *dbgen.LookupParams) string { return p.CallID }),
+		Calls:           int64(len(args)), SearchPath: path,
+	}
+	s := recorded(func(ctx context.Context, q *postgres.Queries) error { return q.LookupMany(ctx, arg) })
+	s.read = func(rows pgx.Rows) error {
+		read := 0
+		for ; rows.Next(); read++ {
+			c := newColumns(rows)
+			place := c.last().integer() - 1
+			if c.err != nil || place < 0 || place >= int64(len(args)) {
+				return errors.Join(c.err, errors.New("pgquery: a row of the lookup is nobody's"))
+			}
+			known[place].take(&c, args[place])
+			if c.err != nil {
+				return c.err
+			}
+		}
+		switch {
+		case read == 0:
+			return noRow(rows)
+		case read != len(args) && rows.Err() == nil:
+			return errors.New("pgquery: a row of the lookup is missing")
+		}
+		return rows.Err()
+	}
+	return s
+}
+
+// take reads the answer to arg.
+func (k *Known) take(c *columns, arg dbgen.LookupParams) {
+	k.Found = c.values[0] != nil
+	k.Row.Operation = dbgen.Operation{
+		OperationPK: c.integer(), TenantID: arg.TenantID, SubjectID: arg.SubjectID, ToolName: arg.ToolName,
+		IdempotencyKey: arg.IdempotencyKey, RequestSha256: c.text(), ArgumentsJSON: c.text(),
+		InputSchemaRevision: c.text(), OutputSchemaRevision: c.text(), EffectRevision: c.text(),
+		HandlerRevision: c.text(), ProducerRevision: c.text(), PolicyRevision: c.text(),
+		ApprovalID: c.text(), ApproverID: c.text(), ApprovalDigest: c.text(), ApprovalExpiresAt: c.integer(),
+		ApprovedAt: c.integer(), FirstOperationID: c.text(), FirstCallID: c.text(), FirstResponseID: c.text(),
+		FirstProvider: c.text(), FirstAPIFamily: c.text(), FirstAdapterRevision: c.text(), StatusRef: c.text(),
+		State: c.text(), CreatedAt: c.integer(), UpdatedAt: c.integer(), CompletedAt: c.nullInteger(), Reason: c.text(),
+		RowDigest: c.blob(), EffectKind: c.text(),
+	}
+	row := &k.Row
+	row.ReceiptOf, row.ReceiptID, row.DownstreamRequestID = c.nullInteger(), c.nullText(), c.nullText()
+	row.ReceiptRequest, row.ResultJSON, row.ReceiptProducer = c.nullText(), c.nullText(), c.nullText()
+	row.ResourceRevision, row.ObservedAt, row.ReceiptEffect = c.nullText(), c.nullText(), c.nullText()
+	row.ReconciledAt, row.ReceiptDigest = c.nullInteger(), c.blob()
+	row.Attempts, row.Fingerprint = c.integer(), c.text()
+	k.Free = dbgen.LookupFreeRow{Tombstones: c.integer(), Fingerprint: row.Fingerprint}
 }
 
 // columns are the values of a row, taken in their order. What is null is taken as
@@ -107,6 +161,15 @@ func newColumns(rows pgx.Rows) columns {
 	}
 	c.all = b.String()
 	return c
+}
+
+// last takes the last column off.
+func (c *columns) last() *columns {
+	n := len(c.values) - 1
+	at := len(c.all) - len(c.values[n])
+	last := &columns{values: c.values[n:], fields: c.fields[n:], all: c.all[at:]}
+	c.values, c.fields, c.all = c.values[:n], c.fields[:n], c.all[:at]
+	return last
 }
 
 // next takes a value; it is binary where it is of a type that the driver asks for so.

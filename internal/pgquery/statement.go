@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,10 +52,36 @@ func recorded(query func(context.Context, *postgres.Queries) error) Statement {
 	return r.Statement
 }
 
-// SetLocal changes a setting of the server for those that are sent after it, in the
-// same transaction.
-func SetLocal(setting, value string) Statement {
-	return Statement{query: "SELECT pg_catalog.set_config($1, $2, true)", args: []any{setting, value}, read: func(pgx.Rows) error { return nil }}
+// SetLocal changes settings of the server, each followed by its value, for the statements
+// that are sent after it, in the same transaction.
+func SetLocal(settings ...string) Statement {
+	s := Statement{read: func(pgx.Rows) error { return nil }}
+	for i, text := range settings {
+		if i%2 == 0 {
+			s.query += fmt.Sprintf(", pg_catalog.set_config($%d, $%d, true)", i+1, i+2)
+		}
+		s.args = append(s.args, text)
+	}
+	s.query = "SELECT " + strings.TrimPrefix(s.query, ", ")
+	return s
+}
+
+var quote = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// Array is the text of an array of texts.
+func Array(texts []string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, s := range texts {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('"')
+		_, _ = quote.WriteString(&b, s)
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
 }
 
 // Send sends statements in one round trip. They are one implicit transaction,

@@ -58,9 +58,13 @@ func (p *peek) LookupFree(ctx context.Context, key dbgen.LookupFreeParams) (dbge
 
 // sendLookups obeys ctx: when the leader has no time left, the others go apart.
 func (e *pgEngine) sendLookups(ctx context.Context, conn *sql.Conn, batch []*lookup) error {
-	statements := make([]pgquery.Statement, len(batch))
+	keys, known := make([]dbgen.LookupParams, len(batch)), make([]*pgquery.Known, len(batch))
 	for i, l := range batch {
-		statements[i] = pgquery.LookupOnce(e.path, l.key, &l.known)
+		keys[i], known[i] = l.key, &l.known
+	}
+	statements := []pgquery.Statement{pgquery.ByKey, pgquery.LookupMany(e.path, keys, known)}
+	if len(batch) == 1 {
+		statements = []pgquery.Statement{pgquery.LookupOnce(e.path, keys[0], known[0])}
 	}
 	err := native(conn, func(conn *pgx.Conn) error { return pgquery.Send(ctx, conn, statements...) })
 	if useless(err) {

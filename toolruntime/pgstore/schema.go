@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 )
 
 // Everything that a statement names is looked for in the schemas of the search_path,
@@ -75,7 +76,7 @@ func locate(ctx context.Context, conn *pgx.Conn, wanted, path string) (p place, 
 	for _, row := range visible {
 		schemas = append(schemas, row[0])
 	}
-	rows, err := ask(ctx, conn, ledgers, array(append(slices.Clone(schemas), wanted)))
+	rows, err := ask(ctx, conn, ledgers, pgquery.Array(append(slices.Clone(schemas), wanted)))
 	if err != nil {
 		return p, err
 	}

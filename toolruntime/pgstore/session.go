@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 )
 
 // A SessionError says that a connection to the server does not keep what the
@@ -108,7 +108,7 @@ func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
 		values[i] = e.settings[name]
 	}
 	_, given := e.settings["synchronous_commit"]
-	set, err := ask(ctx, conn, apply, array(names), array(values), fmt.Sprint(!given))
+	set, err := ask(ctx, conn, apply, pgquery.Array(names), pgquery.Array(values), fmt.Sprint(!given))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (e *pgEngine) settle(ctx context.Context, conn *pgx.Conn) error {
 		names = append(names, row[0])
 	}
 	sent := time.Now()
-	kept, err := ask(ctx, conn, confirm, array(names))
+	kept, err := ask(ctx, conn, confirm, pgquery.Array(names))
 	if err != nil {
 		return err
 	}
@@ -179,19 +179,6 @@ func ask(ctx context.Context, conn *pgx.Conn, query string, args ...string) (row
 		rows = append(rows, texts)
 	}
 	return rows, nil
-}
-
-// array is the text of an array of texts.
-func array(texts []string) string {
-	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	var b strings.Builder
-	for i, s := range texts {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(`"` + quote.Replace(s) + `"`)
-	}
-	return "{" + b.String() + "}"
 }
 
 // rounds is how often two connections try whether they share sessions.

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -273,6 +275,17 @@ func TestAnothersSession(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+	for _, n := range []int{1, 2} { // alone, and together
+		give()
+		batch := make([]*lookup, n)
+		for i := range batch {
+			batch[i] = &lookup{key: dbgen.LookupParams{TenantID: "t", SubjectID: "s", ToolName: "tool", IdempotencyKey: "a"}}
+		}
+		err := e.with(ctx, func(conn *sql.Conn) error { return e.sendLookups(ctx, conn, batch) })
+		if !errors.Is(err, pgquery.ErrElsewhere) {
+			t.Errorf("%d lookups: %v", n, err)
+		}
 	}
 	lookup := func(key string) error {
 		return e.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
