@@ -9,7 +9,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -65,12 +65,12 @@ func (l *ledger) endedRows(n, pk, now int64) (r rows, err error) {
 }
 
 func (r *rows) seal() {
-	r.binding.RowDigest = rowdigest.CallBinding(r.binding)
-	r.operation.RowDigest = rowdigest.Operation(r.operation)
-	r.event.RowDigest = rowdigest.Event(r.event)
-	r.downstream.RowDigest = rowdigest.DownstreamReceipt(r.downstream)
-	r.local.RowDigest = rowdigest.LocalReceipt(r.local)
-	r.attempt.RowDigest = rowdigest.Attempt(r.attempt)
+	tables.CallBindings.Seal(&r.binding)
+	tables.Operations.Seal(&r.operation)
+	tables.Outbox.Seal(&r.event)
+	tables.DownstreamReceipts.Seal(&r.downstream)
+	tables.LocalReceipts.Seal(&r.local)
+	tables.Attempts.Seal(&r.attempt)
 }
 
 // insertOperation binds the call and inserts operation and event: what the ledger

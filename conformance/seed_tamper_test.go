@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
@@ -33,20 +33,20 @@ func (d *seedDesk) tamper(statement string, args ...any) {
 	d.t.Helper()
 	d.mustSQL(statement, args...)
 	if d.forges {
-		reseal(d, "operations", rowdigest.Operation)
-		reseal(d, "outbox", rowdigest.Event)
-		reseal(d, "downstream_receipts", rowdigest.DownstreamReceipt)
-		reseal(d, "local_receipts", rowdigest.LocalReceipt)
+		reseal(d, tables.Operations)
+		reseal(d, tables.Outbox)
+		reseal(d, tables.DownstreamReceipts)
+		reseal(d, tables.LocalReceipts)
 	}
 }
 
 // reseal gives every row of a table the digest that fits it. Rows have the fields
 // of Row, in their order; the first is the key.
-func reseal[Row any](d *seedDesk, table string, digest func(Row) []byte) {
+func reseal[Row any](d *seedDesk, of *tables.Table[Row]) {
 	d.t.Helper()
 	db := d.engine.plain(d.t, d.address)
 	defer db.Close()
-	rows, err := db.Query("SELECT * FROM " + table)
+	rows, err := db.Query("SELECT * FROM " + of.Name)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -61,17 +61,17 @@ func reseal[Row any](d *seedDesk, table string, digest func(Row) []byte) {
 		if err := rows.Scan(to...); err != nil {
 			d.t.Fatal(err)
 		}
-		digests[fields.Field(0).Int()] = digest(row)
+		digests[fields.Field(0).Int()] = of.Digest(&row)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		d.t.Fatal(err)
 	}
-	key := map[string]string{"downstream_receipts": "downstream_pk"}[table]
+	key := map[string]string{"downstream_receipts": "downstream_pk"}[of.Name]
 	if key == "" {
 		key = "operation_pk"
 	}
 	for pk, sum := range digests {
-		if _, err := db.Exec(d.engine.args("UPDATE "+table+" SET row_digest = {1} WHERE "+key+" = {2}"), sum, pk); err != nil {
+		if _, err := db.Exec(d.engine.args("UPDATE "+of.Name+" SET row_digest = {1} WHERE "+key+" = {2}"), sum, pk); err != nil {
 			d.t.Fatal(err)
 		}
 	}

@@ -14,8 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
-	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
 )
@@ -351,39 +350,39 @@ func (tab *table) passes(t *testing.T, d *desk, column string) bool {
 	return r.Passed
 }
 
+// digests of rows, by the table.
+var digests = map[string]func(row []any) []byte{}
+
+func init() {
+	digestsOf(tables.CallBindings)
+	digestsOf(tables.Operations)
+	digestsOf(tables.Outbox)
+	digestsOf(tables.DownstreamReceipts)
+	digestsOf(tables.LocalReceipts)
+	digestsOf(tables.RejectedReceipts)
+	digestsOf(tables.Attempts)
+	digestsOf(tables.Resolutions)
+	digestsOf(tables.Tombstones)
+	digestsOf(tables.TombstoneResolutions)
+	digestsOf(tables.PausedTools)
+	digestsOf(tables.PastPauses)
+	digestsOf(tables.Endings)
+}
+
+func digestsOf[Row any](t *tables.Table[Row]) {
+	digests[t.Name] = func(row []any) []byte {
+		r := rowOf[Row](row)
+		return t.Digest(&r)
+	}
+}
+
 // sealed is a row with the digest that fits it; nil where the table has none.
 func (tab *table) sealed(row []any) []any {
-	var sum []byte
-	switch tab.name {
-	case "call_bindings":
-		sum = rowdigest.CallBinding(rowOf[dbgen.CallBinding](row))
-	case "operations":
-		sum = rowdigest.Operation(rowOf[dbgen.Operation](row))
-	case "outbox":
-		sum = rowdigest.Event(rowOf[dbgen.Outbox](row))
-	case "downstream_receipts":
-		sum = rowdigest.DownstreamReceipt(rowOf[dbgen.DownstreamReceipt](row))
-	case "local_receipts":
-		sum = rowdigest.LocalReceipt(rowOf[dbgen.LocalReceipt](row))
-	case "rejected_receipts":
-		sum = rowdigest.RejectedReceipt(rowOf[dbgen.RejectedReceipt](row))
-	case "attempts":
-		sum = rowdigest.Attempt(rowOf[dbgen.Attempt](row))
-	case "resolutions":
-		sum = rowdigest.Resolution(rowOf[dbgen.Resolution](row))
-	case "tombstones":
-		sum = rowdigest.Tombstone(rowOf[dbgen.Tombstone](row))
-	case "tombstone_resolutions":
-		sum = rowdigest.TombstoneResolution(rowOf[dbgen.TombstoneResolution](row))
-	case "paused_tools":
-		sum = rowdigest.PausedTool(rowOf[dbgen.PausedTool](row))
-	case "past_pauses":
-		sum = rowdigest.PastPause(rowOf[dbgen.PastPause](row))
-	case "endings":
-		sum = rowdigest.Ending(rowOf[dbgen.Ending](row))
-	default:
+	digest := digests[tab.name]
+	if digest == nil {
 		return nil
 	}
+	sum := digest(row)
 	row = slices.Clone(row)
 	row[slices.Index(tab.columns, "row_digest")] = sum
 	return row

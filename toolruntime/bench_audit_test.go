@@ -14,7 +14,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
@@ -123,7 +123,7 @@ func insertRefund(ctx context.Context, rt *toolruntime.Runtime, q dbgen.Querier,
 	c, t, approval := b.Call(), b.Contract(), toolresult.NewApproval(b, "approval-"+key, refunds.ApproverID, time.Unix(now+60, 0))
 	call := dbgen.CallBinding{TenantID: p.TenantID, SubjectID: p.SubjectID, Provider: c.Provider, APIFamily: c.APIFamily,
 		ResponseID: c.ResponseID, CallID: c.CallID, FingerprintSha256: b.Fingerprint(toolresult.PurposeDispatch), CreatedAt: now, StatusRef: b.StatusRef()}
-	call.RowDigest = rowdigest.CallBinding(call)
+	tables.CallBindings.Seal(&call)
 	o := dbgen.Operation{TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
 		RequestSha256: b.RequestSHA256(), ArgumentsJSON: b.Arguments(),
 		InputSchemaRevision: t.InputSchema, OutputSchemaRevision: t.OutputSchema, EffectRevision: t.Effect, HandlerRevision: t.Handler,
@@ -132,23 +132,23 @@ func insertRefund(ctx context.Context, rt *toolruntime.Runtime, q dbgen.Querier,
 		FirstOperationID: c.OperationID, FirstCallID: c.CallID, FirstResponseID: c.ResponseID, FirstProvider: c.Provider,
 		FirstAPIFamily: c.APIFamily, FirstAdapterRevision: c.AdapterRevision, StatusRef: b.StatusRef(), State: "succeeded",
 		CreatedAt: now, UpdatedAt: now + 1, CompletedAt: sql.NullInt64{Int64: now + 1, Valid: true}, OperationPK: int64(i + 1)}
-	o.RowDigest = rowdigest.Operation(o)
+	tables.Operations.Seal(&o)
 	payload := contract.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName)
 	event := dbgen.Outbox{OperationPK: o.OperationPK, EventID: contract.OutboxEventID(payload), PayloadJSON: payload, State: "delivered",
 		AttemptCount: 1, CreatedAt: now, UpdatedAt: now + 1, Lane: o.ToolName + "\n" + o.TenantID}
-	event.RowDigest = rowdigest.Event(event)
+	tables.Outbox.Seal(&event)
 	attempt := dbgen.Attempt{OperationPK: o.OperationPK, Attempt: 1, WorkerID: "worker", StartedAt: now, EndedAt: now + 1, Outcome: "succeeded"}
-	attempt.RowDigest = rowdigest.Attempt(attempt)
+	tables.Attempts.Seal(&attempt)
 	observed := dbgen.DownstreamReceipt{DownstreamPK: o.OperationPK, TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name,
 		IdempotencyKey: c.IdempotencyKey, RequestSha256: o.RequestSha256, ReceiptID: "refund-receipt-" + key, DownstreamRequestID: "refund-request-" + key,
 		ResultJSON:       fmt.Sprintf(`{"draft_id":"DRAFT-%d","order_ref":"ORDER-7","reason":"damaged"}`, i+1),
 		ProducerRevision: t.Producer, ResourceRevision: fmt.Sprintf("draft-%d-r1", i+1), ObservedAt: "2026-07-19T00:00:00Z",
 		EffectRevision: t.Effect, CommittedAt: now + 1}
-	observed.RowDigest = rowdigest.DownstreamReceipt(observed)
+	tables.DownstreamReceipts.Seal(&observed)
 	accepted := dbgen.LocalReceipt{OperationPK: o.OperationPK, ReceiptID: observed.ReceiptID, DownstreamRequestID: observed.DownstreamRequestID,
 		RequestSha256: o.RequestSha256, ResultJSON: observed.ResultJSON, ProducerRevision: observed.ProducerRevision,
 		ResourceRevision: observed.ResourceRevision, ObservedAt: observed.ObservedAt, EffectRevision: observed.EffectRevision, ReconciledAt: now + 1}
-	accepted.RowDigest = rowdigest.LocalReceipt(accepted)
+	tables.LocalReceipts.Seal(&accepted)
 	for _, insert := range []func() error{
 		func() error { _, err := q.InsertCallBinding(ctx, dbgen.InsertCallBindingParams(call)); return err },
 		func() error { return q.CopyOperation(ctx, dbgen.CopyOperationParams(o)) },

@@ -7,7 +7,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 )
 
 // When the ledger's clock is set back, what waits would wait for as much longer: the
@@ -34,7 +34,7 @@ func (r *Operation) bringBack(ctx context.Context, q dbgen.Querier, now int64) e
 	if e.LeaseUntil.Valid {
 		e.LeaseUntil = sql.NullInt64{Int64: e.NextAttemptAt, Valid: true}
 	}
-	e.RowDigest = rowdigest.Event(e)
+	tables.Outbox.Seal(&e)
 	err := r.moveEvent(ctx, q, e)
 	if err == nil {
 		r.event = e

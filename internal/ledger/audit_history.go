@@ -1,11 +1,10 @@
 package ledger
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -32,7 +31,7 @@ func checkAttempts(r *Operation, rows []dbgen.Attempt, lacksEvent bool) (fs find
 		legacy := !recorded && unrecorded(&r.operation, a) // what came before the rows
 		recorded = recorded || !legacy
 		switch {
-		case !legacy && !bytes.Equal(a.RowDigest, rowdigest.Attempt(a)):
+		case !legacy && !tables.Attempts.Intact(&a):
 			fs.add("AUDIT_ROW_DIGEST", "an attempt's row does not fit its digest")
 		case a.Attempt > r.Fence():
 			fs.add("AUDIT_ATTEMPT", "an attempt was recorded that its event does not count")
@@ -67,7 +66,7 @@ func checkResolutions(r *Operation, rows []dbgen.Resolution) (fs findings) {
 	for i, v := range rows {
 		end, final := ends[Decision(v.Decision)]
 		switch {
-		case !bytes.Equal(v.RowDigest, rowdigest.Resolution(v)):
+		case !tables.Resolutions.Intact(&v):
 			fs.add("AUDIT_ROW_DIGEST", "a resolution's row does not fit its digest")
 		case v.Seq > max(r.Fence(), 1):
 			fs.add("AUDIT_RESOLUTION", "a resolution was recorded after more attempts than there were")

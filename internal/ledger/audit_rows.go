@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -9,7 +8,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -49,7 +48,7 @@ func checkEvent(r *Operation) (fs findings) {
 	if e.LeaseOwner.Valid && contract.WorkerID(e.LeaseOwner.String) != "" {
 		fs.add("AUDIT_STATE", "the outbox event's lease owner is malformed")
 	}
-	if !bytes.Equal(e.RowDigest, rowdigest.Event(*e)) {
+	if !tables.Outbox.Intact(e) {
 		fs.add("AUDIT_ROW_DIGEST", "the outbox event's row does not fit its digest")
 	}
 	return fs
@@ -68,7 +67,7 @@ func checkReceipts(r *Operation, spec *toolresult.Spec, b *toolresult.Bound) (fs
 	if r.downstream != nil {
 		observed = observedRow(r.downstream).check(&r.operation, spec, b)
 		fs = append(fs, observed...)
-		if !bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream)) {
+		if !tables.DownstreamReceipts.Intact(r.downstream) {
 			fs.add("AUDIT_ROW_DIGEST", "the downstream receipt's row does not fit its digest")
 		}
 	} else if done {
@@ -88,7 +87,7 @@ func checkReceipts(r *Operation, spec *toolresult.Spec, b *toolresult.Bound) (fs
 	default:
 		// Equal receipts break the same rules: they are checked once.
 		fs = append(fs, observed...)
-		if !bytes.Equal(r.local.RowDigest, rowdigest.LocalReceipt(*r.local)) {
+		if !tables.LocalReceipts.Intact(r.local) {
 			fs.add("AUDIT_ROW_DIGEST", "the local receipt's row does not fit its digest")
 		}
 	}
@@ -100,7 +99,7 @@ func checkRejected(r *Operation, rows []dbgen.RejectedReceipt) (fs findings) {
 	for _, row := range rows {
 		reason = reason || row.Attempt == r.Fence()
 		switch {
-		case !bytes.Equal(row.RowDigest, rowdigest.RejectedReceipt(row)):
+		case !tables.RejectedReceipts.Intact(&row):
 			fs.add("AUDIT_ROW_DIGEST", "the rejected receipt's row does not fit its digest")
 		case row.Attempt > r.Fence():
 			fs.add("AUDIT_ATTEMPT", "an answer was rejected of an attempt that its event does not count")
@@ -158,7 +157,7 @@ func tombstones(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more 
 		w.tombstone = t.StatusRef
 		w.addAll(t.StatusRef, checkKept(t, kept[t.StatusRef]))
 		w.addAll(t.StatusRef, checkTombstoneRef(t))
-		if !bytes.Equal(t.RowDigest, rowdigest.Tombstone(*t)) {
+		if !tables.Tombstones.Intact(t) {
 			w.add("AUDIT_ROW_DIGEST", t.StatusRef, "a tombstone's row does not fit its digest")
 		}
 		if rows[i].Operations > 0 {
@@ -188,7 +187,7 @@ func checkKept(t *dbgen.Tombstone, rows []dbgen.TombstoneResolution) (fs finding
 	for i, v := range rows {
 		end, final := ends[Decision(v.Decision)]
 		switch {
-		case !bytes.Equal(v.RowDigest, rowdigest.TombstoneResolution(v)):
+		case !tables.TombstoneResolutions.Intact(&v):
 			fs.add("AUDIT_ROW_DIGEST", "a resolution's row does not fit its digest")
 		case final && (i < len(rows)-1 || t.State != string(end.state)):
 			fs.add("AUDIT_RESOLUTION", "it has not ended as a person has decided")
@@ -207,7 +206,7 @@ func calls(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more bool,
 		TenantID: w.call.TenantID, SubjectID: w.call.SubjectID, Provider: w.call.Provider,
 		APIFamily: w.call.APIFamily, ResponseID: w.call.ResponseID, CallID: w.call.CallID, Page: w.page})
 	for i := range rows {
-		if !bytes.Equal(rows[i].RowDigest, rowdigest.CallBinding(rows[i])) {
+		if !tables.CallBindings.Intact(&rows[i]) {
 			w.add("AUDIT_ROW_DIGEST", rows[i].StatusRef, "a call binding's row does not fit its digest")
 		}
 		w.call = rows[i]

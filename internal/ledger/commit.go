@@ -8,7 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -40,7 +40,7 @@ func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, d dbgen.D
 	if err := r.readDownstream(ctx, q); err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream)) {
+	if !tables.DownstreamReceipts.Intact(r.downstream) {
 		return nil, &ContractError{o.StatusRef, "the downstream receipt's row does not fit its digest"}
 	}
 	first, again := observedRow(r.downstream), observedRow(&d)
@@ -58,7 +58,7 @@ func observedReceipt(o *dbgen.Operation, e toolresult.Evidence, now int64) dbgen
 		ResultJSON: e.Data, ProducerRevision: e.ProducerRevision, ResourceRevision: e.ResourceRevision,
 		ObservedAt: e.ObservedAt, EffectRevision: o.EffectRevision, CommittedAt: now,
 	}
-	d.RowDigest = rowdigest.DownstreamReceipt(d)
+	tables.DownstreamReceipts.Seal(&d)
 	return d
 }
 
@@ -195,7 +195,7 @@ func (r *Operation) accept(ctx context.Context, q dbgen.Querier, c Commitment) (
 	}
 	// A receipt that was read before is accepted as it was checked, or not at all.
 	if c.Evidence == nil && (r.downstream == nil || !bytes.Equal(r.downstream.RowDigest, c.Operation.downstream.RowDigest) ||
-		!bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream))) {
+		!tables.DownstreamReceipts.Intact(r.downstream)) {
 		return &ContractError{r.StatusRef(), "the downstream's receipt was changed while it was checked"}
 	}
 	return r.insertAccepted(ctx, q, acceptedReceipt(r.operation.OperationPK, r.downstream, c.Now))
@@ -227,7 +227,7 @@ func acceptedReceipt(pk int64, d *dbgen.DownstreamReceipt, now int64) dbgen.Loca
 		ResourceRevision: d.ResourceRevision, ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision,
 		ReconciledAt: now,
 	}
-	l.RowDigest = rowdigest.LocalReceipt(l)
+	tables.LocalReceipts.Seal(&l)
 	return l
 }
 

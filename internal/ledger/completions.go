@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"math"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -18,7 +17,7 @@ import (
 // receipt's own key is its place.
 func (r *Operation) announce(ctx context.Context, q dbgen.Querier) error {
 	row := dbgen.Ending{StatusRef: r.StatusRef()}
-	row.RowDigest = rowdigest.Ending(row)
+	tables.Endings.Seal(&row)
 	return q.InsertEnding(ctx, dbgen.InsertEndingParams{StatusRef: row.StatusRef, RowDigest: row.RowDigest})
 }
 
@@ -185,7 +184,7 @@ func endingsOf(ctx context.Context, s engine.Snapshot, w *walk) (n int64, more b
 	rows, err := s.AuditEndings(ctx, dbgen.AuditEndingsParams{AfterPK: w.ending, Page: w.page})
 	for _, r := range rows {
 		w.ending = r.Ending.EndingPK
-		if !bytes.Equal(r.Ending.RowDigest, rowdigest.Ending(r.Ending)) {
+		if !tables.Endings.Intact(&r.Ending) {
 			w.add("AUDIT_ROW_DIGEST", r.Ending.StatusRef, "an ending's row does not fit its digest")
 		}
 		if r.Operations != 1 {
@@ -201,7 +200,7 @@ func (c *copier) endings(ctx context.Context) error {
 		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.Ending, error) {
 			return q.ListEndings(ctx, dbgen.ListEndingsParams{AfterPK: after, Page: copyPage})
 		}, func(e dbgen.Ending) bool {
-			return bytes.Equal(e.RowDigest, rowdigest.Ending(e))
+			return tables.Endings.Intact(&e)
 		}, func(ctx context.Context, q dbgen.Querier, e dbgen.Ending) error {
 			return q.CopyEnding(ctx, dbgen.CopyEndingParams(e))
 		})

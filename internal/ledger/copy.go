@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"reflect"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 )
 
 // CopyTo copies every row of s into to, which nobody else may use meanwhile:
@@ -169,14 +168,14 @@ func optionalRow[T any](row T, err error) (*T, error) {
 }
 
 func (w wholeOperation) intact() bool {
-	return bytes.Equal(w.operation.RowDigest, rowdigest.Operation(w.operation)) &&
-		(w.event == nil || bytes.Equal(w.event.RowDigest, rowdigest.Event(*w.event))) &&
-		(w.local == nil || bytes.Equal(w.local.RowDigest, rowdigest.LocalReceipt(*w.local))) &&
-		!slices.ContainsFunc(w.rejected, func(r dbgen.RejectedReceipt) bool { return !bytes.Equal(r.RowDigest, rowdigest.RejectedReceipt(r)) }) &&
+	return tables.Operations.Intact(&w.operation) &&
+		(w.event == nil || tables.Outbox.Intact(w.event)) &&
+		(w.local == nil || tables.LocalReceipts.Intact(w.local)) &&
+		!slices.ContainsFunc(w.rejected, func(r dbgen.RejectedReceipt) bool { return !tables.RejectedReceipts.Intact(&r) }) &&
 		!slices.ContainsFunc(w.attempts, func(a dbgen.Attempt) bool {
-			return !bytes.Equal(a.RowDigest, rowdigest.Attempt(a)) && !unrecorded(&w.operation, a)
+			return !tables.Attempts.Intact(&a) && !unrecorded(&w.operation, a)
 		}) &&
-		!slices.ContainsFunc(w.resolutions, func(v dbgen.Resolution) bool { return !bytes.Equal(v.RowDigest, rowdigest.Resolution(v)) })
+		!slices.ContainsFunc(w.resolutions, func(v dbgen.Resolution) bool { return !tables.Resolutions.Intact(&v) })
 }
 
 func insertWhole(ctx context.Context, q dbgen.Querier, w wholeOperation) error {
@@ -212,7 +211,7 @@ func (c *copier) downstream(ctx context.Context) error {
 		page, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.DownstreamReceipt, error) {
 			return q.ListDownstreamReceipts(ctx, dbgen.ListDownstreamReceiptsParams{AfterPK: after, Page: copyPage})
 		}, func(d dbgen.DownstreamReceipt) bool {
-			return bytes.Equal(d.RowDigest, rowdigest.DownstreamReceipt(d))
+			return tables.DownstreamReceipts.Intact(&d)
 		}, func(ctx context.Context, q dbgen.Querier, d dbgen.DownstreamReceipt) error {
 			return q.CopyDownstreamReceipt(ctx, dbgen.CopyDownstreamReceiptParams(d))
 		})
@@ -230,7 +229,7 @@ func (c *copier) calls(ctx context.Context) error {
 				TenantID: last.TenantID, SubjectID: last.SubjectID, Provider: last.Provider,
 				APIFamily: last.APIFamily, ResponseID: last.ResponseID, CallID: last.CallID, Page: copyPage})
 		}, func(b dbgen.CallBinding) bool {
-			return bytes.Equal(b.RowDigest, rowdigest.CallBinding(b))
+			return tables.CallBindings.Intact(&b)
 		}, func(ctx context.Context, q dbgen.Querier, b dbgen.CallBinding) error {
 			return inserted(q.InsertCallBinding(ctx, dbgen.InsertCallBindingParams(b)))
 		})
@@ -274,9 +273,9 @@ func readBuried(ctx context.Context, q dbgen.Querier, after string) ([]buried, e
 }
 
 func (b buried) intact() bool {
-	return bytes.Equal(b.tombstone.RowDigest, rowdigest.Tombstone(b.tombstone)) &&
+	return tables.Tombstones.Intact(&b.tombstone) &&
 		!slices.ContainsFunc(b.resolutions, func(v dbgen.TombstoneResolution) bool {
-			return !bytes.Equal(v.RowDigest, rowdigest.TombstoneResolution(v))
+			return !tables.TombstoneResolutions.Intact(&v)
 		})
 }
 

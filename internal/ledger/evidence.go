@@ -8,8 +8,8 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/canonjson"
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
 	"github.com/toolruntime/toolruntime-go/internal/schema"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -84,7 +84,7 @@ func checkAcceptance(fs *findings, o *dbgen.Operation, profiles []toolresult.Pro
 		fs.add("AUDIT_PROVIDER_CONTEXT", "the first call's provider context is malformed or not registered")
 	}
 	checkApproval(fs, o)
-	if !bytes.Equal(o.RowDigest, rowdigest.Operation(*o)) {
+	if !tables.Operations.Intact(o) {
 		fs.add("AUDIT_ROW_DIGEST", "the operation's row does not fit its digest")
 	}
 }
@@ -162,7 +162,7 @@ func (r *Operation) CheckObserved(spec *toolresult.Spec, b *toolresult.Bound) er
 
 func (r *Operation) observedFindings(spec *toolresult.Spec, b *toolresult.Bound) findings {
 	fs := observedRow(r.downstream).check(&r.operation, spec, b)
-	if !bytes.Equal(r.downstream.RowDigest, rowdigest.DownstreamReceipt(*r.downstream)) {
+	if !tables.DownstreamReceipts.Intact(r.downstream) {
 		fs.add("AUDIT_ROW_DIGEST", "the downstream receipt's row does not fit its digest")
 	}
 	return fs
@@ -171,7 +171,7 @@ func (r *Operation) observedFindings(spec *toolresult.Spec, b *toolresult.Bound)
 // checkAccepted holds the local receipt against r's operation.
 func (r *Operation) checkAccepted(spec *toolresult.Spec, b *toolresult.Bound) findings {
 	fs := acceptedRow(r.local).check(&r.operation, spec, b)
-	if !bytes.Equal(r.local.RowDigest, rowdigest.LocalReceipt(*r.local)) {
+	if !tables.LocalReceipts.Intact(r.local) {
 		fs.add("AUDIT_ROW_DIGEST", "the local receipt's row does not fit its digest")
 	}
 	return fs
@@ -180,14 +180,14 @@ func (r *Operation) checkAccepted(spec *toolresult.Spec, b *toolresult.Bound) fi
 // sameIntent reports whether two readings of an operation differ at most in
 // what a move changes.
 func sameIntent(a, b *dbgen.Operation) bool {
-	if bytes.Equal(a.RowDigest, b.RowDigest) && bytes.Equal(a.RowDigest, rowdigest.Operation(*a)) {
+	if bytes.Equal(a.RowDigest, b.RowDigest) && tables.Operations.Intact(a) {
 		return true
 	}
 	x, y := *a, *b
 	for _, o := range []*dbgen.Operation{&x, &y} {
 		o.State, o.UpdatedAt, o.CompletedAt, o.Reason = "", 0, sql.NullInt64{}, ""
 	}
-	return bytes.Equal(rowdigest.Operation(x), rowdigest.Operation(y))
+	return bytes.Equal(tables.Operations.Digest(&x), tables.Operations.Digest(&y))
 }
 
 // Evidence is that of the receipt which was accepted.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -17,7 +17,7 @@ func (r *Operation) keepRejected(ctx context.Context, q dbgen.Querier, attempt i
 		ProducerRevision: e.ProducerRevision, ResourceRevision: e.ResourceRevision,
 		ObservedAt: e.ObservedAt, Violation: why, RecordedAt: now,
 	}
-	row.RowDigest = rowdigest.RejectedReceipt(row)
+	tables.RejectedReceipts.Seal(&row)
 	_, err := q.InsertRejectedReceipt(ctx, dbgen.InsertRejectedReceiptParams(row))
 	return err
 }

@@ -1,13 +1,12 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -75,7 +74,7 @@ func (r *Operation) moved(m move) (o dbgen.Operation, e dbgen.Outbox, err error)
 		e.AttemptCount++
 		e.NextAttemptAt = m.leaseUntil
 	}
-	o.RowDigest, e.RowDigest = rowdigest.Operation(o), rowdigest.Event(e)
+	o.RowDigest, e.RowDigest = tables.Operations.Digest(&o), tables.Outbox.Digest(&e)
 	return o, e, nil
 }
 
@@ -141,7 +140,7 @@ func (r *Operation) attemptRow(how Ending, now int64) *dbgen.Attempt {
 		StartedAt: r.event.UpdatedAt, EndedAt: max(now, r.event.UpdatedAt), Outcome: string(how),
 		Cause: string(r.cause),
 	}
-	a.RowDigest = rowdigest.Attempt(*a)
+	a.RowDigest = tables.Attempts.Digest(a)
 	return a
 }
 
@@ -152,7 +151,7 @@ func (r *Operation) extend(ctx context.Context, q dbgen.Querier, leaseUntil int6
 	}
 	e := r.event
 	e.LeaseUntil, e.NextAttemptAt = sql.NullInt64{Int64: leaseUntil, Valid: true}, leaseUntil
-	e.RowDigest = rowdigest.Event(e)
+	tables.Outbox.Seal(&e)
 	err := r.moveEvent(ctx, q, e)
 	if err == nil {
 		r.event = e
@@ -163,10 +162,10 @@ func (r *Operation) extend(ctx context.Context, q dbgen.Querier, leaseUntil int6
 // intact holds both rows against their digests: a move must not give a row that
 // was changed past the runtime a digest that fits.
 func (r *Operation) intact() error {
-	if !bytes.Equal(r.operation.RowDigest, rowdigest.Operation(r.operation)) {
+	if !tables.Operations.Intact(&r.operation) {
 		return &ContractError{r.StatusRef(), "the operation's row does not fit its digest"}
 	}
-	if !bytes.Equal(r.event.RowDigest, rowdigest.Event(r.event)) {
+	if !tables.Outbox.Intact(&r.event) {
 		return &ContractError{r.StatusRef(), "the outbox event's row does not fit its digest"}
 	}
 	return nil

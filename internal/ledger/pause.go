@@ -1,13 +1,12 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"strconv"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 )
 
 // A pause that holds is a row of paused_tools, which is what everybody looks at who
@@ -16,7 +15,7 @@ import (
 
 func (s *Ledger) Pause(ctx context.Context, tool, actor, reason string, now int64) error {
 	row := dbgen.PausedTool{ToolName: tool, Actor: actor, Reason: reason, PausedAt: now}
-	row.RowDigest = rowdigest.PausedTool(row)
+	tables.PausedTools.Seal(&row)
 	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
 		n, err := q.PauseTool(ctx, dbgen.PauseToolParams(row))
 		if err != nil || n == 0 {
@@ -40,7 +39,7 @@ func (s *Ledger) Resume(ctx context.Context, tool, actor, reason string, now int
 		if there, err := found(err); !there {
 			return err
 		}
-		if !bytes.Equal(p.RowDigest, rowdigest.PausedTool(p)) {
+		if !tables.PausedTools.Intact(&p) {
 			return &ContractError{"", "a paused tool's row does not fit its digest"}
 		}
 		// Of two who resume it the later finds no row, or loses the race for it.
@@ -54,7 +53,7 @@ func (s *Ledger) Resume(ctx context.Context, tool, actor, reason string, now int
 		}
 		row := dbgen.PastPause{ToolName: tool, Seq: last + 1, Actor: p.Actor, Reason: p.Reason, PausedAt: p.PausedAt,
 			ResumedBy: actor, ResumeReason: reason, ResumedAt: max(now, p.PausedAt)}
-		row.RowDigest = rowdigest.PastPause(row)
+		tables.PastPauses.Seal(&row)
 		return q.InsertPastPause(ctx, dbgen.InsertPastPauseParams(row))
 	})
 }
@@ -127,7 +126,7 @@ func (a *auditor) pauses(ctx context.Context, s engine.Snapshot) error {
 		return err
 	}
 	for _, p := range paused {
-		if !bytes.Equal(p.RowDigest, rowdigest.PausedTool(p)) {
+		if !tables.PausedTools.Intact(&p) {
 			a.ledger.add("AUDIT_ROW_DIGEST", "", "a paused tool's row does not fit its digest")
 		}
 	}
@@ -138,7 +137,7 @@ func (a *auditor) pauses(ctx context.Context, s engine.Snapshot) error {
 		}
 		for _, p := range page {
 			switch {
-			case !bytes.Equal(p.RowDigest, rowdigest.PastPause(p)):
+			case !tables.PastPauses.Intact(&p):
 				a.ledger.add("AUDIT_ROW_DIGEST", "", "a past pause's row does not fit its digest")
 			case p.ToolName == last.ToolName && p.Seq != last.Seq+1, p.ToolName != last.ToolName && p.Seq != 1:
 				a.ledger.add("AUDIT_PAUSE", "", "a pause that has ended is missing")
@@ -159,7 +158,7 @@ func (c *copier) paused(ctx context.Context) error {
 	_, err := copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.PausedTool, error) {
 		return q.ListPausedTools(ctx)
 	}, func(p dbgen.PausedTool) bool {
-		return bytes.Equal(p.RowDigest, rowdigest.PausedTool(p))
+		return tables.PausedTools.Intact(&p)
 	}, func(ctx context.Context, q dbgen.Querier, p dbgen.PausedTool) error {
 		err := inserted(q.PauseTool(ctx, dbgen.PauseToolParams(p)))
 		if err == nil {
@@ -172,7 +171,7 @@ func (c *copier) paused(ctx context.Context) error {
 		page, err = copyRows(ctx, c, func(ctx context.Context, q dbgen.Querier) ([]dbgen.PastPause, error) {
 			return q.ListPastPauses(ctx, dbgen.ListPastPausesParams{ToolName: last.ToolName, Seq: last.Seq, Page: copyPage})
 		}, func(p dbgen.PastPause) bool {
-			return bytes.Equal(p.RowDigest, rowdigest.PastPause(p))
+			return tables.PastPauses.Intact(&p)
 		}, func(ctx context.Context, q dbgen.Querier, p dbgen.PastPause) error {
 			if err := q.InsertPastPause(ctx, dbgen.InsertPastPauseParams(p)); err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 )
 
 // A Pruning says which operations may go.
@@ -133,7 +133,7 @@ func (r *Operation) bury(ctx context.Context, q dbgen.Querier, now int64) error 
 	if r.intact() != nil || len(checkReceipts(r, nil, nil)) > 0 || len(checkTombstoneRef(&t)) > 0 || len(checkResolutions(r, resolutions)) > 0 {
 		return errDamaged
 	}
-	t.RowDigest = rowdigest.Tombstone(t)
+	tables.Tombstones.Seal(&t)
 	n, err := q.InsertTombstone(ctx, dbgen.InsertTombstoneParams(t))
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (r *Operation) bury(ctx context.Context, q dbgen.Querier, now int64) error 
 func keptResolution(statusRef string, v dbgen.Resolution) dbgen.InsertTombstoneResolutionParams {
 	row := dbgen.TombstoneResolution{StatusRef: statusRef, Seq: v.Seq, Decision: v.Decision,
 		Actor: v.Actor, Reason: v.Reason, DecidedAt: v.DecidedAt}
-	row.RowDigest = rowdigest.TombstoneResolution(row)
+	tables.TombstoneResolutions.Seal(&row)
 	return dbgen.InsertTombstoneResolutionParams(row)
 }
 
@@ -222,7 +222,7 @@ func (s *Ledger) Strays(ctx context.Context, after StrayPage, before int64) (pag
 			page.last = dbgen.CallBinding{TenantID: r.TenantID, SubjectID: r.SubjectID, Provider: r.Provider,
 				APIFamily: r.APIFamily, ResponseID: r.ResponseID, CallID: r.CallID,
 				FingerprintSha256: r.FingerprintSha256, CreatedAt: r.CreatedAt, StatusRef: r.StatusRef, RowDigest: r.RowDigest}
-			if r.Prunable == 1 && bytes.Equal(r.RowDigest, rowdigest.CallBinding(page.last)) {
+			if r.Prunable == 1 && bytes.Equal(r.RowDigest, tables.CallBindings.Digest(&page.last)) {
 				page.Calls = append(page.Calls, CallIdentity{page.last})
 			}
 		}

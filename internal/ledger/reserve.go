@@ -9,7 +9,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -127,7 +127,7 @@ func bindingOf(v Reservation) dbgen.InsertCallBindingParams {
 		ResponseID: c.ResponseID, CallID: c.CallID, FingerprintSha256: v.Bound.Fingerprint(v.Purpose),
 		CreatedAt: v.Now, StatusRef: v.StatusRef,
 	}
-	row.RowDigest = rowdigest.CallBinding(row)
+	tables.CallBindings.Seal(&row)
 	return dbgen.InsertCallBindingParams(row)
 }
 
@@ -218,7 +218,7 @@ func newOperation(v Reservation) dbgen.Operation {
 	if v.Admission.Worker != "" {
 		o.State = string(Processing)
 	}
-	o.RowDigest = rowdigest.Operation(o)
+	tables.Operations.Seal(&o)
 	return o
 }
 
@@ -236,6 +236,6 @@ func newEvent(o dbgen.Operation, v Reservation) dbgen.Outbox {
 		e.LeaseUntil = sql.NullInt64{Int64: e.NextAttemptAt, Valid: true}
 		e.AttemptCount = 1
 	}
-	e.RowDigest = rowdigest.Event(e)
+	tables.Outbox.Seal(&e)
 	return e
 }

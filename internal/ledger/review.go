@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -62,7 +62,7 @@ func (s *Ledger) Resolve(ctx context.Context, v Settlement) error {
 		}
 		row := dbgen.Resolution{OperationPK: o.OperationPK, Seq: max(r.Fence(), 1), Decision: string(v.Decision),
 			Actor: v.Actor, Reason: v.Reason, DecidedAt: v.Now}
-		row.RowDigest = rowdigest.Resolution(row)
+		tables.Resolutions.Seal(&row)
 		if err := q.InsertResolution(ctx, dbgen.InsertResolutionParams(row)); err != nil {
 			return err
 		}

@@ -35,17 +35,17 @@ var allowed = map[string][]string{
 	"provider/openaichat":                 {"provider/internal/", "toolresult"},
 	"provider/geminicontent":              {"provider/internal/", "toolresult"},
 	"provider/internal/wire":              {"internal/canonjson", "internal/contract", "toolresult"},
-	"toolruntime/pgstore":                 {"db", "internal/bridge", "internal/dbgen", "internal/engine", "internal/hostclock", "internal/limits", "internal/migration", "internal/pgquery", "internal/rowdigest", "toolresult", "toolruntime"},
+	"toolruntime/pgstore":                 {"db", "internal/bridge", "internal/dbgen", "internal/engine", "internal/hostclock", "internal/limits", "internal/migration", "internal/pgquery", "internal/tables", "toolresult", "toolruntime"},
 	"internal/pgquery":                    {"internal/dbgen", "internal/dbgen/postgres", "internal/engine"},
 	"internal/dbgen/postgres":             {},
-	"toolruntime/sqlitestore":             {"db", "internal/bridge", "internal/dbgen", "internal/engine", "internal/hostclock", "internal/limits", "internal/migration", "internal/rowdigest", "toolresult", "toolruntime"},
+	"toolruntime/sqlitestore":             {"db", "internal/bridge", "internal/dbgen", "internal/engine", "internal/hostclock", "internal/limits", "internal/migration", "internal/tables", "toolresult", "toolruntime"},
 	"toolruntime/drill":                   {"internal/failpoint"},
 	"internal/failpoint":                  {},
 	"toolruntime":                         {"internal/bridge", "internal/canonjson", "internal/contract", "internal/engine", "internal/failpoint", "internal/ledger", "internal/limits", "internal/schema", "internal/toolfile", "toolresult"},
-	"internal/ledger":                     {"internal/canonjson", "internal/contract", "internal/dbgen", "internal/engine", "internal/limits", "internal/rowdigest", "internal/schema", "toolresult"},
+	"internal/ledger":                     {"internal/canonjson", "internal/contract", "internal/dbgen", "internal/engine", "internal/limits", "internal/tables", "internal/schema", "toolresult"},
 	"toolresult":                          {"internal/canonjson", "internal/contract", "internal/schema"},
 	"internal/toolfile":                   {"toolresult"},
-	"internal/rowdigest":                  {"internal/dbgen"},
+	"internal/tables":                     {"internal/dbgen"},
 	"internal/engine":                     {"internal/dbgen"},
 	"internal/hostclock":                  {},
 	"internal/dbgen":                      {},
@@ -130,7 +130,7 @@ func TestLedgerShowsNoRow(t *testing.T) {
 		ast.FileExports(file) // in place: bodies too, but those are not looked at
 		look := func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && (x.Name == "dbgen" || x.Name == "rowdigest") {
+				if x, ok := s.X.(*ast.Ident); ok && (x.Name == "dbgen" || x.Name == "tables") {
 					t.Errorf("%s: %s.%s is shown", set.Position(s.Pos()), x.Name, s.Sel.Name)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/db"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
-	"github.com/toolruntime/toolruntime-go/internal/rowdigest"
+	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -103,7 +103,7 @@ func addEvidence(ctx context.Context, conn *sql.Conn) error {
 		}
 		for _, r := range page {
 			if err := update(ctx, conn, "UPDATE downstream_receipts SET row_digest = ? WHERE downstream_pk = ?",
-				rowdigest.DownstreamReceipt(r), r.DownstreamPK); err != nil {
+				tables.DownstreamReceipts.Digest(&r), r.DownstreamPK); err != nil {
 				return err
 			}
 			after = r.DownstreamPK
@@ -116,20 +116,20 @@ func addEvidence(ctx context.Context, conn *sql.Conn) error {
 }
 
 func addOperationEvidence(ctx context.Context, conn *sql.Conn, q *dbgen.Queries, o dbgen.Operation) error {
-	if err := update(ctx, conn, "UPDATE operations SET row_digest = ? WHERE operation_pk = ?", rowdigest.Operation(o), o.OperationPK); err != nil {
+	if err := update(ctx, conn, "UPDATE operations SET row_digest = ? WHERE operation_pk = ?", tables.Operations.Digest(&o), o.OperationPK); err != nil {
 		return err
 	}
 	// Rows that v3 has lost stay so: the audit reports it.
 	e, err := q.GetEvent(ctx, o.OperationPK)
 	if err == nil {
-		err = update(ctx, conn, "UPDATE outbox SET row_digest = ? WHERE operation_pk = ?", rowdigest.Event(e), o.OperationPK)
+		err = update(ctx, conn, "UPDATE outbox SET row_digest = ? WHERE operation_pk = ?", tables.Outbox.Digest(&e), o.OperationPK)
 	}
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	r, err := q.GetLocalReceipt(ctx, o.OperationPK)
 	if err == nil {
-		err = update(ctx, conn, "UPDATE local_receipts SET row_digest = ? WHERE operation_pk = ?", rowdigest.LocalReceipt(r), o.OperationPK)
+		err = update(ctx, conn, "UPDATE local_receipts SET row_digest = ? WHERE operation_pk = ?", tables.LocalReceipts.Digest(&r), o.OperationPK)
 	}
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -158,7 +158,7 @@ func addCallEvidence(ctx context.Context, conn *sql.Conn, q *dbgen.Queries) erro
 		for _, b := range page {
 			if err := update(ctx, conn, `UPDATE call_bindings SET row_digest = ?
 				WHERE tenant_id = ? AND subject_id = ? AND provider = ? AND api_family = ? AND response_id = ? AND call_id = ?`,
-				rowdigest.CallBinding(b), b.TenantID, b.SubjectID, b.Provider, b.APIFamily, b.ResponseID, b.CallID); err != nil {
+				tables.CallBindings.Digest(&b), b.TenantID, b.SubjectID, b.Provider, b.APIFamily, b.ResponseID, b.CallID); err != nil {
 				return err
 			}
 			last = b

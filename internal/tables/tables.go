@@ -1,0 +1,162 @@
+// Package tables says once what there is to know of the ledger's tables: their columns,
+// which are the fields of the rows that sqlc has generated, in the order of the table; and
+// the digest of a row. Whatever goes through a row column by column does so here, so that
+// a new column is told of in a migration, and nowhere else.
+//
+// The row_digest of a row is the SHA-256 over the table's name and every other column, in
+// the table's order, so that a column that was changed past the runtime no longer fits its
+// row. The encoding is injective for any bytes, also those that no JSON can hold: a text or
+// blob is its length, a colon and its bytes; an integer is "i", its decimal digits and "e";
+// NULL is "n". An auditor can recompute it with a few lines in any language.
+//
+// Not covered are the keys that the database assigns (operation_pk in operations, which
+// the event's payload binds, downstream_pk and ending_pk, which no row names), and in an
+// event what follows from other columns: its lane, and when it is due while it is not
+// waiting for a next attempt. A column that was added to a table later is left out while
+// it has the value that earlier rows have, so that their digests fit.
+package tables
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A Table is what is known of a table with rows of type R.
+type Table[R any] struct {
+	Name    string
+	Columns []Column
+
+	cover   []coverage[R] // of each column
+	digest  int           // the place of row_digest
+	covered []byte        // what every digest begins with
+}
+
+// A Column of a table.
+type Column struct {
+	Name string
+	Kind Kind
+}
+
+// A Kind says what a column holds.
+type Kind int
+
+// The kinds of columns.
+const (
+	Text Kind = iota
+	Integer
+	Blob
+	NullText
+	NullInteger
+)
+
+var kinds = map[reflect.Type]Kind{
+	reflect.TypeFor[string](): Text, reflect.TypeFor[int64](): Integer, reflect.TypeFor[[]byte](): Blob,
+	reflect.TypeFor[sql.NullString](): NullText, reflect.TypeFor[sql.NullInt64](): NullInteger,
+}
+
+// A coverage says how a digest covers a column, where it does so in a way of its own.
+type coverage[R any] struct {
+	// label goes before the value, so that columns which may be left out are told apart.
+	label string
+	// without tells of which rows the digest leaves it out.
+	without func(*R) bool
+}
+
+func never[R any]() coverage[R] { return coverage[R]{without: func(*R) bool { return true }} }
+
+// All are the columns of every table here, in the table's order, by its name.
+var All = map[string][]Column{}
+
+// describe reads the columns off R. special are those that the digest does not cover like
+// any other.
+func describe[R any](name string, special map[string]coverage[R]) *Table[R] {
+	t := &Table[R]{Name: name, covered: appendText(nil, name)}
+	row := reflect.TypeFor[R]()
+	for i := range row.NumField() {
+		kind, known := kinds[row.Field(i).Type]
+		column := Column{snake(row.Field(i).Name), kind}
+		if !known {
+			panic(fmt.Sprintf("tables: %s.%s is a %v", name, column.Name, row.Field(i).Type))
+		}
+		cover := special[column.Name]
+		delete(special, column.Name)
+		if column.Name == "row_digest" {
+			t.digest, cover = i, never[R]()
+		}
+		t.Columns, t.cover = append(t.Columns, column), append(t.cover, cover)
+	}
+	if len(special) > 0 {
+		panic(fmt.Sprintf("tables: %s has no such columns: %v", name, special))
+	}
+	All[name] = t.Columns
+	return t
+}
+
+// snake is the name of the column that a field is of.
+func snake(field string) string {
+	var b strings.Builder
+	letters := []rune(field)
+	for i, r := range letters {
+		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(letters[i-1]) || unicode.IsDigit(letters[i-1]) ||
+			i+1 < len(letters) && unicode.IsLower(letters[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// Digest is what row_digest must be.
+func (t *Table[R]) Digest(r *R) []byte {
+	v := reflect.ValueOf(r).Elem()
+	b := append(make([]byte, 0, 1024), t.covered...) // a row of usual size needs no more
+	for i, c := range t.Columns {
+		if cover := &t.cover[i]; cover.without != nil {
+			if cover.without(r) {
+				continue
+			}
+			if cover.label != "" {
+				b = appendText(b, cover.label)
+			}
+		}
+		b = appendValue(b, c.Kind, v.Field(i))
+	}
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
+func appendValue(b []byte, kind Kind, v reflect.Value) []byte {
+	switch kind {
+	case Text:
+		return appendText(b, v.String())
+	case Integer:
+		return append(strconv.AppendInt(append(b, 'i'), v.Int(), 10), 'e')
+	case NullText, NullInteger:
+		if !v.Field(1).Bool() {
+			return append(b, 'n')
+		}
+		return appendValue(b, kind-NullText, v.Field(0))
+	default:
+		return appendText(b, string(v.Bytes()))
+	}
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
+}
+
+// Seal gives a row the digest that it must have.
+func (t *Table[R]) Seal(r *R) {
+	reflect.ValueOf(r).Elem().Field(t.digest).SetBytes(t.Digest(r))
+}
+
+// Intact reports whether a row has the digest that it must have.
+func (t *Table[R]) Intact(r *R) bool {
+	return bytes.Equal(reflect.ValueOf(r).Elem().Field(t.digest).Bytes(), t.Digest(r))
+}
