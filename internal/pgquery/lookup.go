@@ -95,9 +95,10 @@ func LookupMany(path string, args []dbgen.LookupParams, known []*Known) Statemen
 		read := 0
 		for ; rows.Next(); read++ {
 			c := newColumns(rows)
-			place := c.last().integer() - 1
-			if c.err != nil || place < 0 || place >= int64(len(args)) {
-				return errors.Join(c.err, errors.New("pgquery: a row of the lookup is nobody's"))
+			last := c.last()
+			place := last.integer() - 1
+			if last.err != nil || place < 0 || place >= int64(len(args)) {
+				return errors.Join(last.err, errors.New("pgquery: a row of the lookup is nobody's"))
 			}
 			known[place].take(&c, args[place])
 			if c.err != nil {
