@@ -41,12 +41,17 @@ generate: ## Generate the database code from db/
 	$(SQLC) generate --no-remote
 
 # sqlc diff does not see a file that no query needs any more, so the files are
-# made anew and compared.
+# made anew and compared. What the shared queries are for PostgreSQL must be what they
+# are for SQLite, but for the marks of parameters.
 generate-check:
 	@$(SQLC) diff --no-remote
-	@tmp=$$(mktemp -d); cp -r db sqlc.yaml $$tmp; \
+	@tmp=$$(mktemp -d); cp -r db sqlc.yaml sqlc.shared.yaml $$tmp; \
 	  sqlc=$$($(GO) tool -n -modfile=tools/sqlc/go.mod sqlc) && (cd $$tmp && $$sqlc generate --no-remote) && \
-	  diff -r internal/dbgen $$tmp/internal/dbgen; status=$$?; rm -rf $$tmp; exit $$status
+	  diff -r internal/dbgen $$tmp/internal/dbgen && (cd $$tmp && $$sqlc generate --no-remote -f sqlc.shared.yaml) && \
+	  (for file in $$(ls $$tmp/shared); do \
+	    sed -E 's/\?([0-9]+)/$$\1/g' internal/dbgen/$$file | diff - $$tmp/shared/$$file || \
+	      { echo "internal/dbgen/$$file is another for PostgreSQL"; exit 1; }; \
+	  done); status=$$?; rm -rf $$tmp; exit $$status
 
 race: ## Run every test under the race detector
 	$(GO) test -race -timeout 20m ./...

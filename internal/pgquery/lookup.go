@@ -16,27 +16,6 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/dbgen/postgres"
 )
 
-func (s *Queries) Lookup(ctx context.Context, arg dbgen.LookupParams) (dbgen.LookupRow, error) {
-	row, err := s.q.Lookup(ctx, postgres.LookupParams(arg))
-	return dbgen.LookupRow{
-		Operation: dbgen.Operation(row.Operation), ReceiptOf: row.ReceiptOf, ReceiptID: row.ReceiptID,
-		DownstreamRequestID: row.DownstreamRequestID, ReceiptRequest: row.ReceiptRequest, ResultJSON: row.ResultJSON,
-		ReceiptProducer: row.ReceiptProducer, ResourceRevision: row.ResourceRevision, ObservedAt: row.ObservedAt,
-		ReceiptEffect: row.ReceiptEffect, ReconciledAt: row.ReconciledAt, ReceiptDigest: row.ReceiptDigest,
-		Attempts: row.Attempts, Fingerprint: row.Fingerprint,
-	}, s.classify(err)
-}
-
-func (s *Queries) LookupFree(ctx context.Context, arg dbgen.LookupFreeParams) (dbgen.LookupFreeRow, error) {
-	row, err := s.q.LookupFree(ctx, postgres.LookupFreeParams(arg))
-	return dbgen.LookupFreeRow(row), s.classify(err)
-}
-
-// LookupTexts is SQLite's alone; here there is LookupOnce.
-func (s *Queries) LookupTexts(context.Context, dbgen.LookupTextsParams) (dbgen.LookupTextsRow, error) {
-	return dbgen.LookupTextsRow{}, errors.ErrUnsupported
-}
-
 // A Known is the answer to a Lookup and to the LookupFree that follows where there
 // is no operation: a call that is new then costs one round trip and not two.
 type Known struct {
@@ -95,9 +74,10 @@ func LookupMany(path string, args []dbgen.LookupParams, known []*Known) Statemen
 		read := 0
 		for ; rows.Next(); read++ {
 			c := newColumns(rows)
-			place := c.last().integer() - 1
-			if c.err != nil || place < 0 || place >= int64(len(args)) {
-				return errors.Join(c.err, errors.New("pgquery: a row of the lookup is nobody's"))
+			last := c.last()
+			place := last.integer() - 1
+			if last.err != nil || place < 0 || place >= int64(len(args)) {
+				return errors.Join(last.err, errors.New("pgquery: a row of the lookup is nobody's"))
 			}
 			known[place].take(&c, args[place])
 			if c.err != nil {

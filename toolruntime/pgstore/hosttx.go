@@ -219,7 +219,7 @@ func (j *joined) putBack() string {
 func (j *joined) run(ctx context.Context, unit engine.Unit) error {
 	q := pgquery.New(j.db, fromDriver)
 	for again := 0; ; again++ {
-		err := unit(ctx, q)
+		err := classify(unit(ctx, q))
 		met := code(err) == "23505" || code(err) == "40P01" || errors.Is(err, sql.ErrNoRows)
 		if err == nil || !met || !j.sees || again == maxAgain {
 			return err

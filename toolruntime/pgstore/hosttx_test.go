@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/toolruntime/toolruntime-go/examples/refunds"
@@ -671,6 +672,7 @@ func TestHostAgain(t *testing.T) {
 		{"always", "", sql.ErrNoRows, 9, 3, toolruntime.ErrRepeat},
 		{"unseen", "ISOLATION LEVEL REPEATABLE READ", sql.ErrNoRows, 1, 1, toolruntime.ErrRepeat},
 		{"for another reason", "", other, 1, 1, other},
+		{"late, with the rows", "", &pgconn.PgError{Code: "XX001"}, 1, 1, toolruntime.ErrCorrupt},
 	}
 	e, address := newEngine(t, Options{})
 	for way, open := range guests {

@@ -58,13 +58,15 @@ func (p *peek) LookupFree(ctx context.Context, key dbgen.LookupFreeParams) (dbge
 
 // sendLookups obeys ctx: when the leader has no time left, the others go apart.
 func (e *pgEngine) sendLookups(ctx context.Context, conn *sql.Conn, batch []*lookup) error {
-	keys, known := make([]dbgen.LookupParams, len(batch)), make([]*pgquery.Known, len(batch))
-	for i, l := range batch {
-		keys[i], known[i] = l.key, &l.known
-	}
-	statements := []pgquery.Statement{pgquery.ByKey, pgquery.LookupMany(e.path, keys, known)}
+	var statements []pgquery.Statement
 	if len(batch) == 1 {
-		statements = []pgquery.Statement{pgquery.LookupOnce(e.path, keys[0], known[0])}
+		statements = append(statements, pgquery.LookupOnce(e.path, batch[0].key, &batch[0].known))
+	} else {
+		keys, known := make([]dbgen.LookupParams, len(batch)), make([]*pgquery.Known, len(batch))
+		for i, l := range batch {
+			keys[i], known[i] = l.key, &l.known
+		}
+		statements = append(statements, pgquery.ByKey, pgquery.LookupMany(e.path, keys, known))
 	}
 	err := native(conn, func(conn *pgx.Conn) error { return pgquery.Send(ctx, conn, statements...) })
 	if useless(err) {
