@@ -54,7 +54,7 @@ func newReport(m machine, all []measurement) *report {
 func (r *report) String() string {
 	parts := []string{r.about()}
 	for _, d := range databases {
-		for _, t := range []table{r.floors(d.name, d.title), r.peers(d.name, d.title), r.best(d.name, d.title)} {
+		for _, t := range []table{r.floors(d.name, d.title), r.peers(d.name, d.title), r.best(d.name, d.title), r.costs(d.name, d.title)} {
 			if len(t.rows) > 0 {
 				parts = append(parts, t.String())
 			}

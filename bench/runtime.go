@@ -130,11 +130,18 @@ func (l *ledger) bulk(next int64, operations int, all bool) load {
 		first := next
 		next += int64(operations)
 		begin := time.Now()
+		if all {
+			l.watch.start()
+		}
 		if err := together(submitters, operations, func(i int64) error { return l.submit(ctx, first+i) }); err != nil {
 			return 0, 0, err
 		}
 		submitted := time.Since(begin)
+		if !all {
+			l.watch.start()
+		}
 		took, err := l.drain(ctx, operations)
+		l.watch.stop()
 		if all {
 			took += submitted
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -117,16 +118,38 @@ func measure(ctx context.Context, s scenario, b *bed, limit time.Duration) (m me
 	}
 	var took time.Duration
 	var h histogram
+	if s.database != "postgres" {
+		b.watch.server = nil
+	}
 	if err == nil {
+		all := l.do != nil || l.together
+		if all {
+			b.watch.start()
+		}
 		m.Operations, took, h, err = l.run(ctx, s.callers, limit)
+		if all {
+			b.watch.stop()
+		}
 	}
 	if err != nil {
 		return m, fmt.Errorf("%v: %w", s, err)
 	}
+	if m.Extra, err = b.watch.per(m.Operations); err != nil {
+		return m, fmt.Errorf("%v: what it cost: %w", s, err)
+	}
+	if b.found != nil {
+		more, err := b.found(ctx)
+		if err != nil {
+			return m, fmt.Errorf("%v: what it found: %w", s, err)
+		}
+		if m.Extra == nil {
+			m.Extra = map[string]float64{}
+		}
+		maps.Copy(m.Extra, more)
+	}
 	m.Seconds = took.Seconds()
 	m.PerSecond = float64(m.Operations) / m.Seconds
 	m.P50, m.P99 = milliseconds(h.quantile(0.5)), milliseconds(h.quantile(0.99))
-	m.Extra = b.extra
 	return m, nil
 }
 
