@@ -23,6 +23,8 @@ every commit is synced. It prints tables, and writes a JSON line for each measur
 A scenario is SYSTEM/NAME/DATABASE/CALLERS, for example runtime/fresh/sqlite/64:
   system    floor (the same SQL alone), runtime, river, goqite, dbos
   name      fresh   a call that is new, carried out and answered
+            storm   the same, while 5 % of all calls want a scope that is taken
+            first   the same, the first 2,000 on a fresh database
             submit  a call that is new, accepted for a worker
             work    a worker carries out what was submitted
             bulk    both: submitted and carried out

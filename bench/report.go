@@ -13,6 +13,8 @@ var titles = []struct{ name, title string }{
 	{"sync", "append 4 KiB and sync"},
 	{"commit", "commit one small row"},
 	{"fresh", "new call, answered"},
+	{"storm", "new call, among 5 % duplicates"},
+	{"first", "first 2,000 calls, fresh database"},
 	{"submit", "new call, accepted"},
 	{"work", "worker: backlog carried out"},
 	{"bulk", "backlog accepted and carried out"},

@@ -28,7 +28,8 @@ func (s scenario) String() string {
 
 // A load is the work of a scenario that is ready: one of its functions is set.
 type load struct {
-	// do does it once, for one of the callers; all of them do it at once.
+	// do does it once, for one of the callers; all of them do it at once. With
+	// errAside it says that it did something else, which does not count.
 	do func(ctx context.Context, caller int) error
 	// batch does it many times and says how long that took, without what it
 	// needed to get there.
@@ -39,6 +40,8 @@ type load struct {
 	// once says that a batch cannot be repeated on the same database.
 	once bool
 }
+
+var errAside = errors.New("not what is measured")
 
 // closedLoop lets callers do it one after the other until the time is over, and
 // gives the operations that were finished, in which time, and how long each took.
@@ -52,12 +55,15 @@ func closedLoop(ctx context.Context, callers int, limit time.Duration, do func(c
 	for caller := range callers {
 		all.Go(func() {
 			for before := time.Now(); before.Sub(begin) < limit && ctx.Err() == nil; {
-				if err := do(ctx, caller); err != nil {
+				err := do(ctx, caller)
+				if err != nil && !errors.Is(err, errAside) {
 					stop(err)
 					return
 				}
 				after := time.Now()
-				each[caller].add(after.Sub(before), 1)
+				if err == nil {
+					each[caller].add(after.Sub(before), 1)
+				}
 				before = after
 			}
 		})

@@ -40,6 +40,9 @@ func onDatabase(database string) []scenario {
 			add(onLedger("status", database, callers, newFilled, func(l *ledger) load { return l.status(known) }))
 		}
 	}
+	add(onLedger("storm", database, submitters, newFilled, (*ledger).storm),
+		first(floorWrites("fresh", database, submitters, answering)),
+		first(onLedger("fresh", database, submitters, newLedger, func(l *ledger) load { return l.fresh(0) })))
 	add(onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),
 		onLedger("bulk", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, true) }),
 		onLedger("audit", database, 1, newFilled, func(l *ledger) load { return l.audit(stored) }))
