@@ -37,6 +37,15 @@ func (w *watch) stop() {
 	w.sum.lines += now.lines - w.begun.lines
 }
 
+// time runs it under the watch and says how long that took.
+func (w *watch) time(do func() error) (time.Duration, error) {
+	w.start()
+	defer w.stop()
+	begin := time.Now()
+	err := do()
+	return time.Since(begin), err
+}
+
 func (w *watch) read() (c cost) {
 	var own syscall.Rusage
 	w.err = errors.Join(w.err, syscall.Getrusage(syscall.RUSAGE_SELF, &own))

@@ -26,19 +26,20 @@ func first(s scenario) scenario {
 // firstOf makes one batch of a load's first calls.
 func firstOf(l load, callers int, w *watch) load {
 	return load{once: true, batch: func(ctx context.Context) (n int, took time.Duration, err error) {
-		w.start()
-		defer w.stop()
-		if l.do != nil {
-			begin := time.Now()
-			err = together(callers, firstCalls, func(int64) error { return l.do(ctx, 0) })
-			return firstCalls, time.Since(begin), err
-		}
-		for n < firstCalls && err == nil {
-			var more int
-			var d time.Duration
-			more, d, err = l.batch(ctx)
-			n, took = n+more, took+d
-		}
+		took, err = w.time(func() error {
+			if l.do != nil {
+				n = firstCalls
+				return together(callers, n, func(int64) error { return l.do(ctx, 0) })
+			}
+			for n < firstCalls {
+				more, _, err := l.batch(ctx)
+				if err != nil {
+					return err
+				}
+				n += more
+			}
+			return nil
+		})
 		return n, took, err
 	}}
 }

@@ -65,6 +65,7 @@ func newLedger(ctx context.Context, b *bed, database string) (*ledger, error) {
 			return nil, err
 		}
 	}
+	b.keeps(database, l.address, "operations")
 	return l, l.open(ctx, b)
 }
 

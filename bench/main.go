@@ -26,6 +26,7 @@ A scenario is SYSTEM/NAME/DATABASE/CALLERS, for example runtime/fresh/sqlite/64:
             storm   the same, while 5 % of all calls want a scope that is taken
             first   the same, the first 2,000 on a fresh database
             submit  a call that is new, accepted for a worker
+            accept  2,000 of them in bulk
             work    a worker carries out what was submitted
             bulk    both: submitted and carried out
             replay  a call that has ended, repeated

@@ -16,6 +16,7 @@ var titles = []struct{ name, title string }{
 	{"storm", "new call, among 5 % duplicates"},
 	{"first", "first 2,000 calls, fresh database"},
 	{"submit", "new call, accepted"},
+	{"accept", "accepted in bulk"},
 	{"work", "worker: backlog carried out"},
 	{"bulk", "backlog accepted and carried out"},
 	{"replay", "repeated call"},
@@ -56,7 +57,7 @@ func newReport(m machine, all []measurement) *report {
 func (r *report) String() string {
 	parts := []string{r.about()}
 	for _, d := range databases {
-		for _, t := range []table{r.floors(d.name, d.title), r.peers(d.name, d.title), r.best(d.name, d.title), r.costs(d.name, d.title)} {
+		for _, t := range []table{r.floors(d.name, d.title), r.peers(d.name, d.title), r.best(d.name, d.title), r.sets(d.name, d.title), r.costs(d.name, d.title)} {
 			if len(t.rows) > 0 {
 				parts = append(parts, t.String())
 			}
@@ -128,7 +129,7 @@ func (r *report) peers(database, title string) table {
 			for _, n := range r.callersOf(system, what.name, database) {
 				s := r.by[key{system, what.name, database, n, 0}]
 				ours := r.by[key{"runtime", what.name, database, n, 0}]
-				if what.name == "work" || what.name == "bulk" { // how many at once is each one's own affair
+				if what.name == "accept" || what.name == "work" || what.name == "bulk" { // how many at once is each one's own affair
 					ours = r.by[key{"runtime", what.name, database, workers, 0}]
 				}
 				t.rows = append(t.rows, []string{what.title, system, fmt.Sprint(n), rate(s.Rate), span(s), latency(s.P50), latency(s.P99), ratio(ours.Rate, s.Rate)})

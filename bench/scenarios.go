@@ -18,6 +18,7 @@ func scenarios(postgres bool) []scenario {
 	all = append(all, riverSQLite()...)
 	if postgres {
 		all = append(all, onDatabase("postgres")...)
+		all = append(all, setScenarios()...)
 		all = append(all, riverPostgres()...)
 		all = append(all, dbosScenarios()...)
 	}
@@ -43,7 +44,8 @@ func onDatabase(database string) []scenario {
 	add(onLedger("storm", database, submitters, newFilled, (*ledger).storm),
 		first(floorWrites("fresh", database, submitters, answering)),
 		first(onLedger("fresh", database, submitters, newLedger, func(l *ledger) load { return l.fresh(0) })))
-	add(onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),
+	add(onLedger("accept", database, submitters, newLedger, func(l *ledger) load { return l.accepts(bulkOperations) }),
+		onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),
 		onLedger("bulk", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, true) }),
 		onLedger("audit", database, 1, newFilled, func(l *ledger) load { return l.audit(stored) }))
 	return all
