@@ -85,7 +85,7 @@ type server struct {
 // read back: nothing that is measured here may be faster than the disk.
 func startServer(ctx context.Context) (_ *server, version string, err error) {
 	s := &server{}
-	if s.cluster, err = pgtest.NewCluster("synchronous_commit=on", "full_page_writes=on"); err != nil {
+	if s.cluster, err = pgtest.NewCluster("synchronous_commit=on", "full_page_writes=on", "max_connections=400"); err != nil {
 		return nil, "", err
 	}
 	defer func() {

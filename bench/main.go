@@ -31,6 +31,7 @@ A scenario is SYSTEM/NAME/DATABASE/CALLERS, for example runtime/fresh/sqlite/64:
             bulk    both: submitted and carried out
             replay  a call that has ended, repeated
             status  what became of a call that has ended
+            processes  new calls of several processes, each with 32 callers
             audit   every stored row recomputed
             commit  (floor) one small row; disk/sync is the disk alone
 Every round runs every scenario for -time, on fresh databases; the order rotates.
@@ -115,6 +116,9 @@ func sizes(list string) ([]int64, error) {
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == auditChild {
 		os.Exit(exit(auditAlone(context.Background(), os.Args[2], os.Stdout)))
+	}
+	if len(os.Args) == 5 && os.Args[1] == dispatchChild {
+		os.Exit(exit(dispatchAlone(context.Background(), os.Args[2], os.Args[3], os.Args[4], os.Stdin, os.Stdout)))
 	}
 	// The first signal ends the run and removes what it has made; the next one
 	// ends it at once.

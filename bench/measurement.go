@@ -75,7 +75,11 @@ func summarize(all []measurement) []summary {
 			if sums[i].Extra == nil {
 				sums[i].Extra = map[string]float64{}
 			}
-			sums[i].Extra[name] = median(of, func(m measurement) float64 { return m.Extra[name] })
+			value := func(m measurement) float64 { return m.Extra[name] }
+			sums[i].Extra[name] = median(of, value)
+			if name == leastShare { // who starves in one round of three has starved
+				sums[i].Extra[name] = value(slices.MinFunc(of, func(a, b measurement) int { return cmp.Compare(value(a), value(b)) }))
+			}
 		}
 	}
 	return sums

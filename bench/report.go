@@ -63,6 +63,9 @@ func (r *report) String() string {
 			}
 		}
 	}
+	if t := r.processes(); len(t.rows) > 0 {
+		parts = append(parts, t.String())
+	}
 	return strings.Join(parts, "\n")
 }
 

@@ -34,6 +34,9 @@ type load struct {
 	// batch does it many times and says how long that took, without what it
 	// needed to get there.
 	batch func(context.Context) (n int, took time.Duration, err error)
+	// fleet lets callers that it has itself, in other processes, do it until the time
+	// is over.
+	fleet func(ctx context.Context, limit time.Duration) (histogram, time.Duration, error)
 	// together says that each operation of a batch waits for all of it, as in a
 	// commit that they share: then the batch's time is each one's latency.
 	together bool
@@ -98,6 +101,10 @@ func batches(ctx context.Context, limit time.Duration, l load) (n int64, took ti
 func (l load) run(ctx context.Context, callers int, limit time.Duration) (int64, time.Duration, histogram, error) {
 	if l.batch != nil {
 		return batches(ctx, limit, l)
+	}
+	if l.fleet != nil {
+		h, took, err := l.fleet(ctx, limit)
+		return int64(h.count), took, h, err
 	}
 	h, took, err := closedLoop(ctx, callers, limit, l.do)
 	return int64(h.count), took, h, err

@@ -48,5 +48,6 @@ func onDatabase(database string) []scenario {
 		onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),
 		onLedger("bulk", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, true) }),
 		onLedger("audit", database, 1, newFilled, func(l *ledger) load { return l.audit(stored) }))
+	add(processesScenarios(database)...)
 	return all
 }
