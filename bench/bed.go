@@ -77,7 +77,7 @@ func (b *bed) database(ctx context.Context) (string, error) {
 type server struct {
 	cluster    *pgtest.Cluster
 	admin      *sql.DB
-	postmaster *postmaster // nil where /proc does not show it
+	postmaster *process // nil where /proc does not show it
 	made       int
 }
 

@@ -16,13 +16,13 @@ import (
 // A cost is what has been used up since this process and its server began.
 type cost struct {
 	own    time.Duration // processor time of this process
-	server time.Duration // of all of PostgreSQL's
-	lines  int64         // in PostgreSQL's log
+	server time.Duration // of all of the server's
+	lines  int64         // in the server's log
 }
 
 // A watch sums up costs while it runs.
 type watch struct {
-	server *postmaster // nil where there is none
+	server *process // nil where there is none
 	begun  cost
 	sum    cost
 	err    error
@@ -74,10 +74,11 @@ func (w *watch) per(operations int64) (map[string]float64, error) {
 	return extra, w.err
 }
 
-// A postmaster is the first process of a PostgreSQL. All others are its children.
-type postmaster struct{ pid int }
+// A process is the first one of a server. If it has more they are its children, as
+// PostgreSQL's are.
+type process struct{ pid int }
 
-func findPostmaster(data string) (*postmaster, error) {
+func findPostmaster(data string) (*process, error) {
 	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
 		return nil, err
@@ -87,10 +88,15 @@ func findPostmaster(data string) (*postmaster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the server's process: %w", err)
 	}
-	if _, err := processStat(pid); err != nil { // not on Linux
+	return findProcess(pid)
+}
+
+// findProcess fails where /proc does not show it: it is Linux's.
+func findProcess(pid int) (*process, error) {
+	if _, err := processStat(pid); err != nil {
 		return nil, err
 	}
-	return &postmaster{pid}, nil
+	return &process{pid}, nil
 }
 
 // tick is the unit of the times in /proc.
@@ -128,7 +134,7 @@ func parseStat(text []byte) (s stat, err error) {
 // processorTime is that of the server and all its processes, those that have ended
 // included. Of those that live it is read where it is exact: a tick of each of 32
 // would be as much as some measurements are.
-func (p *postmaster) processorTime() (sum time.Duration, err error) {
+func (p *process) processorTime() (sum time.Duration, err error) {
 	own, err := processStat(p.pid)
 	if err != nil {
 		return 0, err
@@ -161,7 +167,7 @@ func (p *postmaster) processorTime() (sum time.Duration, err error) {
 
 // logLines counts the lines in the server's log, without those of its checkpoints,
 // which come by the clock.
-func (p *postmaster) logLines() (n int64, err error) {
+func (p *process) logLines() (n int64, err error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/fd/2", p.pid))
 	if err != nil {
 		return 0, err
@@ -190,7 +196,7 @@ func (r *report) costs(database, title string) table {
 	}
 	for _, name := range []string{"fresh", "replay", "work"} {
 		for _, s := range r.sums {
-			if s.Name != name || s.Database != database || s.Stored > 0 || s.Extra[ownMicros] == 0 || s.Callers == 8 || s.Callers > 64 {
+			if s.Name != name || s.Database != database && (!server || s.Database != ownStore) || s.Stored > 0 || s.Extra[ownMicros] == 0 || s.Callers == 8 || s.Callers > 64 {
 				continue
 			}
 			row := []string{titleOf(name), s.System, fmt.Sprint(s.Callers), rate(s.Extra[ownMicros])}

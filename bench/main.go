@@ -21,7 +21,7 @@ const usage = `Bench measures toolruntime, the bare SQL under it, and its peers,
 every commit is synced. It prints tables, and writes a JSON line for each measurement.
 
 A scenario is SYSTEM/NAME/DATABASE/CALLERS, for example runtime/fresh/sqlite/64:
-  system    floor (the same SQL alone), runtime, river, goqite, dbos
+  system    floor (the same SQL alone), runtime, river, goqite, dbos, restate
   name      fresh   a call that is new, carried out and answered
             storm   the same, while 5 % of all calls want a scope that is taken
             first   the same, the first 2,000 on a fresh database
@@ -149,7 +149,7 @@ func exit(err error) int {
 func run(ctx context.Context, c config, out io.Writer) error {
 	switch {
 	case c.list:
-		for _, s := range scenarios(true) {
+		for _, s := range scenarios(true, "restate-server") {
 			if c.match.MatchString(s.String()) {
 				fmt.Fprintln(out, s)
 			}

@@ -113,10 +113,18 @@ func (r *report) floors(database, title string) table {
 	return t
 }
 
+// home is the database of a system, where it is asked for on another: that, or its own.
+func home(system, database string) string {
+	if system == "restate" {
+		return ownStore
+	}
+	return database
+}
+
 func (r *report) peerNames(database string) []string {
 	var names []string
 	for _, s := range r.sums {
-		if s.Database == database && s.System != "runtime" && s.System != "floor" && !slices.Contains(names, s.System) {
+		if s.Database == home(s.System, database) && s.System != "runtime" && s.System != "floor" && !slices.Contains(names, s.System) {
 			names = append(names, s.System)
 		}
 	}
@@ -129,8 +137,8 @@ func (r *report) peers(database, title string) table {
 		header: []string{"operations per second", "system", "callers", "rate", "lowest–highest", "p50 ms", "p99 ms", "runtime/peer"}}
 	for _, what := range titles {
 		for _, system := range r.peerNames(database) {
-			for _, n := range r.callersOf(system, what.name, database) {
-				s := r.by[key{system, what.name, database, n, 0}]
+			for _, n := range r.callersOf(system, what.name, home(system, database)) {
+				s := r.by[key{system, what.name, home(system, database), n, 0}]
 				ours := r.by[key{"runtime", what.name, database, n, 0}]
 				if what.name == "accept" || what.name == "work" || what.name == "bulk" { // how many at once is each one's own affair
 					ours = r.by[key{"runtime", what.name, database, workers, 0}]
@@ -146,7 +154,7 @@ func (r *report) peers(database, title string) table {
 // however many were outstanding.
 func (r *report) bestOf(system, database string) (best summary) {
 	for _, s := range r.sums {
-		if s.System == system && s.Database == database && s.Stored == 0 && (s.Name == "fresh" || s.Name == "bulk") && s.Rate > best.Rate {
+		if s.System == system && s.Database == home(system, database) && s.Stored == 0 && (s.Name == "fresh" || s.Name == "bulk") && s.Rate > best.Rate {
 			best = s
 		}
 	}

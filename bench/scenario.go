@@ -15,11 +15,14 @@ import (
 type scenario struct {
 	system   string // "floor", "runtime", or a peer's name
 	name     string // what is done; the same name means the same work
-	database string // "sqlite", "postgres", or "" where there is none
+	database string // "sqlite", "postgres", ownStore, or "" where there is none
 	callers  int
 	// setup makes all that the load needs, in the bed and nowhere else.
 	setup func(context.Context, *bed) (load, error)
 }
+
+// ownStore is the database of a peer that has its own.
+const ownStore = "own"
 
 // String is how -run sees a scenario.
 func (s scenario) String() string {
@@ -121,6 +124,9 @@ func rotated(all []scenario, round, rounds int) []scenario {
 func measure(ctx context.Context, s scenario, b *bed, limit time.Duration) (m measurement, err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 	m = measurement{System: s.system, Name: s.name, Database: s.database, Callers: s.callers}
+	if s.database != "postgres" {
+		b.watch.server = nil
+	}
 	l, err := s.setup(ctx, b)
 	if err != nil {
 		return m, fmt.Errorf("%v: set up: %w", s, err)
@@ -131,9 +137,6 @@ func measure(ctx context.Context, s scenario, b *bed, limit time.Duration) (m me
 	}
 	var took time.Duration
 	var h histogram
-	if s.database != "postgres" {
-		b.watch.server = nil
-	}
 	if err == nil {
 		all := l.do != nil || l.together
 		if all {

@@ -11,8 +11,8 @@ const (
 const workers = 64
 
 // scenarios are all that `make bench` measures; those on PostgreSQL only where
-// there is one.
-func scenarios(postgres bool) []scenario {
+// there is one, and Restate's too.
+func scenarios(postgres bool, restate string) []scenario {
 	all := append([]scenario{diskSync, floorCommit}, onDatabase("sqlite")...)
 	all = append(all, goqiteScenarios()...)
 	all = append(all, riverSQLite()...)
@@ -21,6 +21,9 @@ func scenarios(postgres bool) []scenario {
 		all = append(all, setScenarios()...)
 		all = append(all, riverPostgres()...)
 		all = append(all, dbosScenarios()...)
+	}
+	if restate != "" {
+		all = append(all, restateScenarios(restate)...)
 	}
 	return all
 }
