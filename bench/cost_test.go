@@ -44,16 +44,21 @@ func TestWatch(t *testing.T) {
 	const operations = 4
 	for range operations {
 		w.start()
-		if _, err := s.admin.ExecContext(ctx, "SELECT count(md5(i::text)) FROM generate_series(1, 300000) i"); err != nil {
+		var pid, n int
+		if err := s.admin.QueryRowContext(ctx, "SELECT pg_backend_pid(), count(md5(i::text)) FROM generate_series(1, 300000) i").Scan(&pid, &n); err != nil {
 			t.Fatal(err)
+		}
+		for alive := true; alive; { // it is told to end, and does so when it can
+			if _, err := s.admin.ExecContext(ctx, "CHECKPOINT"); err != nil {
+				t.Fatal(err)
+			}
+			_, err := processStat(pid)
+			alive = err == nil
 		}
 		if _, err := s.admin.ExecContext(ctx, "SELECT nothing"); err == nil {
 			t.Fatal("no error")
 		}
 		w.stop()
-		if _, err := s.admin.ExecContext(ctx, "CHECKPOINT"); err != nil {
-			t.Fatal(err)
-		}
 		if _, err := s.admin.ExecContext(ctx, "SELECT nothing"); err == nil { // nobody watches
 			t.Fatal("no error")
 		}

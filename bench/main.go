@@ -34,6 +34,7 @@ A scenario is SYSTEM/NAME/DATABASE/CALLERS, for example runtime/fresh/sqlite/64:
             processes  new calls of several processes, each with 32 callers
             audit   every stored row recomputed
             commit  (floor) one small row; disk/sync is the disk alone
+  database  sqlite, postgres, or own: a peer's own
 Every round runs every scenario for -time, on fresh databases; the order rotates.
 
 Examples:
