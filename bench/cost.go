@@ -28,7 +28,12 @@ type watch struct {
 	err    error
 }
 
-func (w *watch) start() { w.begun = w.read() }
+// start begins the time of this process last, and stop ends it first: looking at the
+// server takes some too.
+func (w *watch) start() {
+	w.begun = w.read()
+	w.begun.own = w.own()
+}
 
 func (w *watch) stop() {
 	now := w.read()
@@ -47,9 +52,7 @@ func (w *watch) time(do func() error) (time.Duration, error) {
 }
 
 func (w *watch) read() (c cost) {
-	var own syscall.Rusage
-	w.err = errors.Join(w.err, syscall.Getrusage(syscall.RUSAGE_SELF, &own))
-	c.own = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	c.own = w.own()
 	if w.server != nil {
 		var err error
 		if c.server, err = w.server.processorTime(); err == nil {
@@ -58,6 +61,12 @@ func (w *watch) read() (c cost) {
 		w.err = errors.Join(w.err, err)
 	}
 	return c
+}
+
+func (w *watch) own() time.Duration {
+	var u syscall.Rusage
+	w.err = errors.Join(w.err, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // per gives what an operation has cost. A watch that never ran gives nothing.
