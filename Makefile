@@ -72,7 +72,7 @@ crash: ## Kill a service, its workers and its bank 2,000 times on each database
 BENCH       ?= -out ../docs/benchmarks.jsonl -docs ../docs
 BENCH_SCALE ?= -out ../docs/benchmarks.scale.jsonl -docs ../docs -scale 2k,100k,1M,5M
 
-bench: ## Measure against the bare SQL of the same transactions and against peers (10 minutes)
+bench: ## Measure against the bare SQL of the same transactions and against peers (15 minutes)
 	cd bench && $(GO) test -count 1 -timeout 5m . && $(GO) run . $(BENCH)
 
 bench-scale: ## Measure ledgers of up to 5 million operations (half an hour, 20 GB)

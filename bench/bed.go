@@ -19,13 +19,20 @@ type bed struct {
 	folder string
 	server *server
 	undo   []func() error
-	// extra is what a scenario found out beside its rate.
-	extra map[string]float64
+	// watch sums up what a batch costs, if its scenario starts it: a batch does more
+	// than what is measured.
+	watch watch
+	// found is asked, when all has been measured, what a scenario knows beside its
+	// rate.
+	found func(context.Context) (map[string]float64, error)
 }
 
 func newBed(under string, s *server) (*bed, error) {
 	folder, err := os.MkdirTemp(under, "bed")
 	b := &bed{folder: folder, server: s}
+	if s != nil {
+		b.watch.server = s.postmaster
+	}
 	b.later(func() error { return os.RemoveAll(folder) })
 	return b, err
 }
@@ -68,16 +75,17 @@ func (b *bed) database(ctx context.Context) (string, error) {
 // A server is a private PostgreSQL with the settings of a fresh installation
 // where durability is concerned.
 type server struct {
-	cluster *pgtest.Cluster
-	admin   *sql.DB
-	made    int
+	cluster    *pgtest.Cluster
+	admin      *sql.DB
+	postmaster *process // nil where /proc does not show it
+	made       int
 }
 
 // startServer gives the server with its version. What it believes of a commit is
 // read back: nothing that is measured here may be faster than the disk.
 func startServer(ctx context.Context) (_ *server, version string, err error) {
 	s := &server{}
-	if s.cluster, err = pgtest.NewCluster("synchronous_commit=on", "full_page_writes=on"); err != nil {
+	if s.cluster, err = pgtest.NewCluster("synchronous_commit=on", "full_page_writes=on", "max_connections=400"); err != nil {
 		return nil, "", err
 	}
 	defer func() {
@@ -97,7 +105,14 @@ func startServer(ctx context.Context) (_ *server, version string, err error) {
 			return nil, "", fmt.Errorf("the server has %s=%s", setting, is)
 		}
 	}
-	return s, version, s.admin.QueryRowContext(ctx, "SHOW server_version").Scan(&version)
+	var data string
+	if err := s.admin.QueryRowContext(ctx, "SELECT current_setting('data_directory'), current_setting('server_version')").Scan(&data, &version); err != nil {
+		return nil, "", err
+	}
+	if s.postmaster, err = findPostmaster(data); err != nil {
+		fmt.Fprintln(os.Stderr, "without what PostgreSQL costs:", err)
+	}
+	return s, version, nil
 }
 
 func (s *server) stop() {

@@ -36,7 +36,7 @@ func (r *report) chart() chart {
 				of.title = fmt.Sprintf("%s: %s, one at a time", d.title, titleOf(g.name))
 			}
 			for _, system := range systems {
-				if s, ok := r.by[key{system, g.name, d.name, g.callers, 0}]; ok {
+				if s, ok := r.by[key{system, g.name, home(system, d.name), g.callers, 0}]; ok {
 					of.bars = append(of.bars, bar{system, s.Rate})
 				}
 			}

@@ -21,6 +21,7 @@ func newDBOS(ctx context.Context, b *bed) (func(n int64) error, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.keeps("postgres", address, "dbos.workflow_status")
 	c, err := dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{DatabaseURL: address, AppName: "bench",
 		Logger: slog.New(slog.DiscardHandler), ApplicationVersion: "v1", ExecutorID: "bench"})
 	if err != nil {

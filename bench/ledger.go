@@ -44,6 +44,7 @@ type ledger struct {
 	database string
 	address  string // path or URL
 	rt       *toolruntime.Runtime
+	watch    *watch // of the bed in which it was opened
 	// ran is how often the refund tool's handler has run, and full is called when
 	// it has run so often.
 	ran  atomic.Int64
@@ -64,6 +65,7 @@ func newLedger(ctx context.Context, b *bed, database string) (*ledger, error) {
 			return nil, err
 		}
 	}
+	b.keeps(database, l.address, "operations")
 	return l, l.open(ctx, b)
 }
 
@@ -78,6 +80,7 @@ func (l *ledger) open(ctx context.Context, b *bed) (err error) {
 		return err
 	}
 	b.later(store.Close)
+	l.watch = &b.watch
 	orders := refunds.NewOrders()
 	tool := orders.CreateRefundDraft()
 	run := tool.Run

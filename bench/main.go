@@ -21,15 +21,20 @@ const usage = `Bench measures toolruntime, the bare SQL under it, and its peers,
 every commit is synced. It prints tables, and writes a JSON line for each measurement.
 
 A scenario is SYSTEM/NAME/DATABASE/CALLERS, for example runtime/fresh/sqlite/64:
-  system    floor (the same SQL alone), runtime, river, goqite, dbos
+  system    floor (the same SQL alone), runtime, river, goqite, dbos, restate
   name      fresh   a call that is new, carried out and answered
+            storm   the same, while 5 % of all calls want a scope that is taken
+            first   the same, the first 2,000 on a fresh database
             submit  a call that is new, accepted for a worker
+            accept  2,000 of them in bulk
             work    a worker carries out what was submitted
             bulk    both: submitted and carried out
             replay  a call that has ended, repeated
             status  what became of a call that has ended
+            processes  new calls of several processes, each with 32 callers
             audit   every stored row recomputed
             commit  (floor) one small row; disk/sync is the disk alone
+  database  sqlite, postgres, or own: a peer's own
 Every round runs every scenario for -time, on fresh databases; the order rotates.
 
 Examples:
@@ -37,6 +42,7 @@ Examples:
   go run . -run 'fresh/sqlite' -rounds 1      a part, quickly
   go run . -run '^(floor|runtime)/replay'     only what a regular expression matches
   go run . -from results.jsonl                the tables of an earlier run
+  go run . -from new.jsonl -compare old.jsonl two runs, row by row
   go run . -scale 2k,100k,1M                  as the ledger grows, on SQLite
 
 Put -dir on the disk that matters: in a folder in memory a sync costs nothing. The
@@ -53,6 +59,7 @@ type config struct {
 	out        string
 	docs       string
 	from       string
+	compare    string
 	scale      []int64
 	list       bool
 	everything bool // nothing was left out by -run
@@ -72,6 +79,7 @@ func parse(args []string, out io.Writer) (c config, err error) {
 	flags.StringVar(&c.out, "out", "", "write the results to this `file`, a JSON line each")
 	flags.StringVar(&c.docs, "docs", "", "write the tables and the chart into benchmarks.md in this `folder`; not with -run")
 	flags.StringVar(&c.from, "from", "", "measure nothing: report the results in this `file`")
+	flags.StringVar(&c.compare, "compare", "", "print also each row's change since the results in this `file`")
 	scale := flags.String("scale", "", "measure instead how a ledger of so many `operations` behaves, a list such as 2k,100k,1M,5M")
 	flags.BoolVar(&c.list, "list", false, "list the scenarios and measure nothing")
 	if err := flags.Parse(args); err != nil {
@@ -113,6 +121,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == auditChild {
 		os.Exit(exit(auditAlone(context.Background(), os.Args[2], os.Stdout)))
 	}
+	if len(os.Args) == 5 && os.Args[1] == dispatchChild {
+		os.Exit(exit(dispatchAlone(context.Background(), os.Args[2], os.Args[3], os.Args[4], os.Stdin, os.Stdout)))
+	}
 	// The first signal ends the run and removes what it has made; the next one
 	// ends it at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -139,23 +150,23 @@ func exit(err error) int {
 func run(ctx context.Context, c config, out io.Writer) error {
 	switch {
 	case c.list:
-		for _, s := range scenarios(true) {
+		for _, s := range scenarios(true, "restate-server") {
 			if c.match.MatchString(s.String()) {
 				fmt.Fprintln(out, s)
 			}
 		}
 		return nil
 	case c.from != "":
-		f, err := os.Open(c.from)
+		r, err := readReport(c.from)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		m, all, err := readLines(f)
-		if err != nil {
+		return c.report(r, out)
+	}
+	if c.compare != "" { // before all the work, not after it
+		if _, err := readReport(c.compare); err != nil {
 			return err
 		}
-		return c.report(m, all, out)
 	}
 	m, all, err := c.measure(ctx)
 	switch {
@@ -167,19 +178,31 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if len(all) == 0 {
 		return err
 	}
-	return errors.Join(err, c.report(m, all, out))
+	return errors.Join(err, c.report(newReport(m, all), out))
 }
 
 // report prints the tables. Documents are for complete runs.
-func (c config) report(m machine, all []measurement, out io.Writer) error {
-	r := newReport(m, all)
-	scale := all[len(all)-1].Name == "size" || c.scale != nil
+func (c config) report(r *report, out io.Writer) error {
+	scale := r.sums[len(r.sums)-1].Name == "size" || c.scale != nil
 	text := r.String()
 	if scale {
 		text = r.about() + "\n" + r.scale().String()
 	}
 	if _, err := fmt.Fprintln(out, text); err != nil {
 		return err
+	}
+	if c.compare != "" {
+		before, err := readReport(c.compare)
+		if err != nil {
+			return err
+		}
+		t := r.compare(before)
+		if len(t.rows) == 0 {
+			return errors.New("-compare: the two runs have no row in common")
+		}
+		if _, err := fmt.Fprintln(out, t); err != nil {
+			return err
+		}
 	}
 	if c.docs == "" || !c.everything {
 		return nil

@@ -32,6 +32,11 @@ type measurement struct {
 const (
 	peakMiB           = "peak_mib"
 	bytesPerOperation = "bytes_per_operation"
+	rowsPerOperation  = "rows_per_operation"
+	ownMicros         = "own_us" // processor time per operation
+	serverMicros      = "server_us"
+	logLines          = "log_lines_per_1000"
+	leastShare        = "least_share" // of a process, of what each would have if all had the same
 )
 
 // A key is what the rounds of a scenario have in common.
@@ -65,7 +70,17 @@ func summarize(all []measurement) []summary {
 		rate := func(m measurement) float64 { return m.PerSecond }
 		byRate := func(a, b measurement) int { return cmp.Compare(a.PerSecond, b.PerSecond) }
 		sums[i] = summary{k, median(of, rate), slices.MinFunc(of, byRate).PerSecond, slices.MaxFunc(of, byRate).PerSecond,
-			median(of, func(m measurement) float64 { return m.P50 }), median(of, func(m measurement) float64 { return m.P99 }), of[len(of)-1].Extra}
+			median(of, func(m measurement) float64 { return m.P50 }), median(of, func(m measurement) float64 { return m.P99 }), nil}
+		for name := range of[0].Extra {
+			if sums[i].Extra == nil {
+				sums[i].Extra = map[string]float64{}
+			}
+			value := func(m measurement) float64 { return m.Extra[name] }
+			sums[i].Extra[name] = median(of, value)
+			if name == leastShare { // who starves in one round of three has starved
+				sums[i].Extra[name] = value(slices.MinFunc(of, func(a, b measurement) int { return cmp.Compare(value(a), value(b)) }))
+			}
+		}
 	}
 	return sums
 }

@@ -13,7 +13,10 @@ var titles = []struct{ name, title string }{
 	{"sync", "append 4 KiB and sync"},
 	{"commit", "commit one small row"},
 	{"fresh", "new call, answered"},
+	{"storm", "new call, among 5 % duplicates"},
+	{"first", "first 2,000 calls, fresh database"},
 	{"submit", "new call, accepted"},
+	{"accept", "accepted in bulk"},
 	{"work", "worker: backlog carried out"},
 	{"bulk", "backlog accepted and carried out"},
 	{"replay", "repeated call"},
@@ -54,11 +57,14 @@ func newReport(m machine, all []measurement) *report {
 func (r *report) String() string {
 	parts := []string{r.about()}
 	for _, d := range databases {
-		for _, t := range []table{r.floors(d.name, d.title), r.peers(d.name, d.title), r.best(d.name, d.title)} {
+		for _, t := range []table{r.floors(d.name, d.title), r.peers(d.name, d.title), r.best(d.name, d.title), r.sets(d.name, d.title), r.costs(d.name, d.title)} {
 			if len(t.rows) > 0 {
 				parts = append(parts, t.String())
 			}
 		}
+	}
+	if t := r.processes(); len(t.rows) > 0 {
+		parts = append(parts, t.String())
 	}
 	return strings.Join(parts, "\n")
 }
@@ -107,10 +113,18 @@ func (r *report) floors(database, title string) table {
 	return t
 }
 
+// home is the database of a system, where it is asked for on another: that, or its own.
+func home(system, database string) string {
+	if system == "restate" {
+		return ownStore
+	}
+	return database
+}
+
 func (r *report) peerNames(database string) []string {
 	var names []string
 	for _, s := range r.sums {
-		if s.Database == database && s.System != "runtime" && s.System != "floor" && !slices.Contains(names, s.System) {
+		if s.Database == home(s.System, database) && s.System != "runtime" && s.System != "floor" && !slices.Contains(names, s.System) {
 			names = append(names, s.System)
 		}
 	}
@@ -123,10 +137,10 @@ func (r *report) peers(database, title string) table {
 		header: []string{"operations per second", "system", "callers", "rate", "lowest–highest", "p50 ms", "p99 ms", "runtime/peer"}}
 	for _, what := range titles {
 		for _, system := range r.peerNames(database) {
-			for _, n := range r.callersOf(system, what.name, database) {
-				s := r.by[key{system, what.name, database, n, 0}]
+			for _, n := range r.callersOf(system, what.name, home(system, database)) {
+				s := r.by[key{system, what.name, home(system, database), n, 0}]
 				ours := r.by[key{"runtime", what.name, database, n, 0}]
-				if what.name == "work" || what.name == "bulk" { // how many at once is each one's own affair
+				if what.name == "accept" || what.name == "work" || what.name == "bulk" { // how many at once is each one's own affair
 					ours = r.by[key{"runtime", what.name, database, workers, 0}]
 				}
 				t.rows = append(t.rows, []string{what.title, system, fmt.Sprint(n), rate(s.Rate), span(s), latency(s.P50), latency(s.P99), ratio(ours.Rate, s.Rate)})
@@ -140,7 +154,7 @@ func (r *report) peers(database, title string) table {
 // however many were outstanding.
 func (r *report) bestOf(system, database string) (best summary) {
 	for _, s := range r.sums {
-		if s.System == system && s.Database == database && s.Stored == 0 && (s.Name == "fresh" || s.Name == "bulk") && s.Rate > best.Rate {
+		if s.System == system && s.Database == home(system, database) && s.Stored == 0 && (s.Name == "fresh" || s.Name == "bulk") && s.Rate > best.Rate {
 			best = s
 		}
 	}

@@ -22,6 +22,13 @@ func rounds(system, name, database string, callers int, rates ...float64) []meas
 	return all
 }
 
+func with(all []measurement, extra map[string]float64) []measurement {
+	for i := range all {
+		all[i].Extra = extra
+	}
+	return all
+}
+
 func sample() *report {
 	var all []measurement
 	for _, m := range [][]measurement{
@@ -31,6 +38,10 @@ func sample() *report {
 		rounds("runtime", "bulk", "sqlite", 64, 3000),
 		rounds("river", "fresh", "sqlite", 64, 250),
 		rounds("river", "bulk", "sqlite", 1000, 2000),
+		with(rounds("runtime", "processes", "postgres", 32, 500), map[string]float64{leastShare: 1}),
+		with(rounds("runtime", "processes", "postgres", 64, 600), map[string]float64{leastShare: 0.9}),
+		with(rounds("runtime", "work", "postgres", 64, 300), map[string]float64{rowsPerOperation: 6.01, bytesPerOperation: 5000, ownMicros: 900, serverMicros: 1700}),
+		with(rounds("floor", "work", "postgres", 500, 3000), map[string]float64{rowsPerOperation: 6, bytesPerOperation: 6000, ownMicros: 40, serverMicros: 250, logLines: 0.5}),
 	} {
 		all = append(all, m...)
 	}
@@ -44,6 +55,17 @@ func TestSummarize(t *testing.T) {
 		{key: key{"a", "b", "c", 2, 0}, Rate: 5, Least: 4, Most: 6, P50: 1, P99: 0.5},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(summary{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSummarizeExtra(t *testing.T) {
+	all := rounds("a", "b", "c", 1, 1, 1, 1)
+	for i, v := range []float64{3, 1, 2} {
+		all[i].Extra = map[string]float64{ownMicros: v, leastShare: v}
+	}
+	want := map[string]float64{ownMicros: 2, leastShare: 1}
+	if diff := cmp.Diff(want, summarize(all)[0].Extra); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -69,7 +91,18 @@ func TestTables(t *testing.T) {
 			{"runtime", "new call, answered", "64", "4,500", "1.00"},
 			{"river", "backlog accepted and carried out", "1000", "2,000", "2.25"},
 		}},
-		{"nothing", r.floors("postgres", "PostgreSQL"), nil},
+		{"nothing", r.peers("postgres", "PostgreSQL"), nil},
+		{"processes", r.processes(), [][]string{
+			{"PostgreSQL", "1", "500", "500–500", "1.00", "1.00", "1.000", none},
+			{"PostgreSQL", "2", "600", "600–600", "1.20", "0.90", "1.000", none},
+		}},
+		{"sets", r.sets("postgres", "PostgreSQL"), [][]string{
+			{"worker: backlog carried out", "runtime", "64", "300", "300–300", "1.00", "6.0", "5,000", "900", "1,700"},
+			{"worker: backlog carried out", "floor", "500", "3,000", "3,000–3,000", "0.10", "6.0", "6,000", "40.0", "250"},
+		}},
+		{"costs", r.costs("postgres", "PostgreSQL"), [][]string{
+			{"worker: backlog carried out", "runtime", "64", "900", "1,700", "2,600", "0.0"},
+		}},
 	} {
 		if diff := cmp.Diff(c.want, c.got.rows); diff != "" {
 			t.Errorf("%s:\n%s", c.name, diff)

@@ -174,18 +174,37 @@ func (q *riverQueue[Tx]) insert(ctx context.Context, first, n int64) (jobs []*ri
 	return jobs, nil
 }
 
+// accepts inserts jobs in bulk that nobody works.
+func (q *riverQueue[Tx]) accepts(b *bed) load {
+	next := int64(0)
+	return load{batch: func(ctx context.Context) (int, time.Duration, error) {
+		first := next
+		next += bulkJobs
+		took, err := b.watch.time(func() error {
+			_, err := q.insert(ctx, first, bulkJobs)
+			return err
+		})
+		return bulkJobs, took, err
+	}}
+}
+
 // bulk inserts so many jobs and has all of them worked. Once only: the client does
 // not stop at once, and would work the next ones while they are inserted.
 func (q *riverQueue[Tx]) bulk(b *bed, operations int64, all bool) load {
 	return load{once: true, batch: func(ctx context.Context) (int, time.Duration, error) {
 		begin := time.Now()
+		if all {
+			b.watch.start()
+		}
 		jobs, err := q.insert(ctx, 0, operations)
 		if err != nil {
 			return 0, 0, err
 		}
 		if !all {
 			begin = time.Now()
+			b.watch.start()
 		}
+		defer b.watch.stop()
 		if err := q.start(ctx, b); err != nil {
 			return 0, 0, err
 		}
@@ -200,13 +219,14 @@ func (q *riverQueue[Tx]) bulk(b *bed, operations int64, all bool) load {
 
 // riverScenarios are River's, on one kind of database. Its poller and its
 // completer limit what few callers get from it, so that it is asked for many too.
-func riverScenarios[Tx any](database string, workers int, open func(context.Context, *bed) (riverdriver.Driver[Tx], error)) []scenario {
+func riverScenarios[Tx any](database string, workers int, open func(context.Context, *bed) (driver riverdriver.Driver[Tx], address string, err error)) []scenario {
 	scene := func(name string, callers int, ready func(context.Context, *bed, *riverQueue[Tx]) (load, error)) scenario {
 		return scenario{"river", name, database, callers, func(ctx context.Context, b *bed) (load, error) {
-			driver, err := open(ctx, b)
+			driver, address, err := open(ctx, b)
 			if err != nil {
 				return load{}, err
 			}
+			b.keeps(database, address, "river_job")
 			q, err := newRiver(ctx, driver, workers)
 			if err != nil {
 				return load{}, err
@@ -223,6 +243,7 @@ func riverScenarios[Tx any](database string, workers int, open func(context.Cont
 			scene("submit", callers, func(_ context.Context, _ *bed, q *riverQueue[Tx]) (load, error) { return q.submits(), nil }),
 			scene("replay", callers, func(ctx context.Context, _ *bed, q *riverQueue[Tx]) (load, error) { return q.replay(ctx) }))
 	}
+	all = append(all, scene("accept", riverBatch, func(_ context.Context, b *bed, q *riverQueue[Tx]) (load, error) { return q.accepts(b), nil }))
 	for _, name := range []string{"work", "bulk"} {
 		all = append(all, scene(name, workers, func(_ context.Context, b *bed, q *riverQueue[Tx]) (load, error) {
 			return q.bulk(b, bulkJobs, name == "bulk"), nil
@@ -234,28 +255,29 @@ func riverScenarios[Tx any](database string, workers int, open func(context.Cont
 // riverSQLite goes through the ledger's driver, with which River does two to three
 // times what it does with modernc.org/sqlite, the one that its documentation uses.
 func riverSQLite() []scenario {
-	return riverScenarios("sqlite", 1000, func(ctx context.Context, b *bed) (riverdriver.Driver[*sql.Tx], error) {
-		db, err := sql.Open("sqlite3", "file:"+b.file("river.sqlite3")+"?_txlock=immediate&"+sqliteWriter)
+	return riverScenarios("sqlite", 1000, func(ctx context.Context, b *bed) (riverdriver.Driver[*sql.Tx], string, error) {
+		address := b.file("river.sqlite3")
+		db, err := sql.Open("sqlite3", "file:"+address+"?_txlock=immediate&"+sqliteWriter)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		b.later(db.Close)
 		db.SetMaxOpenConns(1) // as its documentation says
-		return riversqlite.New(db), nil
+		return riversqlite.New(db), address, nil
 	})
 }
 
 func riverPostgres() []scenario {
-	return riverScenarios("postgres", 1000, func(ctx context.Context, b *bed) (riverdriver.Driver[pgx.Tx], error) {
+	return riverScenarios("postgres", 1000, func(ctx context.Context, b *bed) (riverdriver.Driver[pgx.Tx], string, error) {
 		address, err := b.database(ctx)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		pool, err := pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", address, pgConns))
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		b.later(func() error { pool.Close(); return nil })
-		return riverpgxv5.New(pool), nil
+		return riverpgxv5.New(pool), address, nil
 	})
 }

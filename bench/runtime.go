@@ -44,13 +44,18 @@ func (l *ledger) fresh(after int64) load {
 	var n atomic.Int64
 	n.Store(after)
 	return load{do: func(ctx context.Context, _ int) error {
-		b, err := l.bind(n.Add(1))
-		if err != nil {
-			return err
-		}
-		pkg, err := l.rt.Dispatch(ctx, owner, b.Call(), &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approve(b)}})
+		pkg, err := l.dispatch(ctx, call(n.Add(1)))
 		return expect(pkg, err, toolresult.OK, toolresult.Fresh)
 	}}
+}
+
+// dispatch binds, approves and dispatches a call.
+func (l *ledger) dispatch(ctx context.Context, c toolresult.Call) (*toolresult.Package, error) {
+	b, err := l.rt.Bind(owner, c)
+	if err != nil {
+		return nil, err
+	}
+	return l.rt.Dispatch(ctx, owner, b.Call(), &toolruntime.DispatchOptions{Approvals: []toolresult.Approval{approve(b)}})
 }
 
 func (l *ledger) submit(ctx context.Context, n int64) error {
@@ -130,11 +135,18 @@ func (l *ledger) bulk(next int64, operations int, all bool) load {
 		first := next
 		next += int64(operations)
 		begin := time.Now()
+		if all {
+			l.watch.start()
+		}
 		if err := together(submitters, operations, func(i int64) error { return l.submit(ctx, first+i) }); err != nil {
 			return 0, 0, err
 		}
 		submitted := time.Since(begin)
+		if !all {
+			l.watch.start()
+		}
 		took, err := l.drain(ctx, operations)
+		l.watch.stop()
 		if all {
 			took += submitted
 		}

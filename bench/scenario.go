@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,11 +15,14 @@ import (
 type scenario struct {
 	system   string // "floor", "runtime", or a peer's name
 	name     string // what is done; the same name means the same work
-	database string // "sqlite", "postgres", or "" where there is none
+	database string // "sqlite", "postgres", ownStore, or "" where there is none
 	callers  int
 	// setup makes all that the load needs, in the bed and nowhere else.
 	setup func(context.Context, *bed) (load, error)
 }
+
+// ownStore is the database of a peer that has its own.
+const ownStore = "own"
 
 // String is how -run sees a scenario.
 func (s scenario) String() string {
@@ -27,17 +31,23 @@ func (s scenario) String() string {
 
 // A load is the work of a scenario that is ready: one of its functions is set.
 type load struct {
-	// do does it once, for one of the callers; all of them do it at once.
+	// do does it once, for one of the callers; all of them do it at once. With
+	// errAside it says that it did something else, which does not count.
 	do func(ctx context.Context, caller int) error
 	// batch does it many times and says how long that took, without what it
 	// needed to get there.
 	batch func(context.Context) (n int, took time.Duration, err error)
+	// fleet lets callers that it has itself, in other processes, do it until the time
+	// is over.
+	fleet func(ctx context.Context, limit time.Duration) (histogram, time.Duration, error)
 	// together says that each operation of a batch waits for all of it, as in a
 	// commit that they share: then the batch's time is each one's latency.
 	together bool
 	// once says that a batch cannot be repeated on the same database.
 	once bool
 }
+
+var errAside = errors.New("not what is measured")
 
 // closedLoop lets callers do it one after the other until the time is over, and
 // gives the operations that were finished, in which time, and how long each took.
@@ -51,12 +61,15 @@ func closedLoop(ctx context.Context, callers int, limit time.Duration, do func(c
 	for caller := range callers {
 		all.Go(func() {
 			for before := time.Now(); before.Sub(begin) < limit && ctx.Err() == nil; {
-				if err := do(ctx, caller); err != nil {
+				err := do(ctx, caller)
+				if err != nil && !errors.Is(err, errAside) {
 					stop(err)
 					return
 				}
 				after := time.Now()
-				each[caller].add(after.Sub(before), 1)
+				if err == nil {
+					each[caller].add(after.Sub(before), 1)
+				}
 				before = after
 			}
 		})
@@ -92,6 +105,10 @@ func (l load) run(ctx context.Context, callers int, limit time.Duration) (int64,
 	if l.batch != nil {
 		return batches(ctx, limit, l)
 	}
+	if l.fleet != nil {
+		h, took, err := l.fleet(ctx, limit)
+		return int64(h.count), took, h, err
+	}
 	h, took, err := closedLoop(ctx, callers, limit, l.do)
 	return int64(h.count), took, h, err
 }
@@ -107,6 +124,9 @@ func rotated(all []scenario, round, rounds int) []scenario {
 func measure(ctx context.Context, s scenario, b *bed, limit time.Duration) (m measurement, err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 	m = measurement{System: s.system, Name: s.name, Database: s.database, Callers: s.callers}
+	if s.database != "postgres" {
+		b.watch.server = nil
+	}
 	l, err := s.setup(ctx, b)
 	if err != nil {
 		return m, fmt.Errorf("%v: set up: %w", s, err)
@@ -118,15 +138,34 @@ func measure(ctx context.Context, s scenario, b *bed, limit time.Duration) (m me
 	var took time.Duration
 	var h histogram
 	if err == nil {
+		all := l.do != nil || l.together
+		if all {
+			b.watch.start()
+		}
 		m.Operations, took, h, err = l.run(ctx, s.callers, limit)
+		if all {
+			b.watch.stop()
+		}
 	}
 	if err != nil {
 		return m, fmt.Errorf("%v: %w", s, err)
 	}
+	if m.Extra, err = b.watch.per(m.Operations); err != nil {
+		return m, fmt.Errorf("%v: what it cost: %w", s, err)
+	}
+	if b.found != nil {
+		more, err := b.found(ctx)
+		if err != nil {
+			return m, fmt.Errorf("%v: what it found: %w", s, err)
+		}
+		if m.Extra == nil {
+			m.Extra = map[string]float64{}
+		}
+		maps.Copy(m.Extra, more)
+	}
 	m.Seconds = took.Seconds()
 	m.PerSecond = float64(m.Operations) / m.Seconds
 	m.P50, m.P99 = milliseconds(h.quantile(0.5)), milliseconds(h.quantile(0.99))
-	m.Extra = b.extra
 	return m, nil
 }
 

@@ -11,15 +11,19 @@ const (
 const workers = 64
 
 // scenarios are all that `make bench` measures; those on PostgreSQL only where
-// there is one.
-func scenarios(postgres bool) []scenario {
+// there is one, and Restate's too.
+func scenarios(postgres bool, restate string) []scenario {
 	all := append([]scenario{diskSync, floorCommit}, onDatabase("sqlite")...)
 	all = append(all, goqiteScenarios()...)
 	all = append(all, riverSQLite()...)
 	if postgres {
 		all = append(all, onDatabase("postgres")...)
+		all = append(all, setScenarios()...)
 		all = append(all, riverPostgres()...)
 		all = append(all, dbosScenarios()...)
+	}
+	if restate != "" {
+		all = append(all, restateScenarios(restate)...)
 	}
 	return all
 }
@@ -40,8 +44,13 @@ func onDatabase(database string) []scenario {
 			add(onLedger("status", database, callers, newFilled, func(l *ledger) load { return l.status(known) }))
 		}
 	}
-	add(onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),
+	add(onLedger("storm", database, submitters, newFilled, (*ledger).storm),
+		first(floorWrites("fresh", database, submitters, answering)),
+		first(onLedger("fresh", database, submitters, newLedger, func(l *ledger) load { return l.fresh(0) })))
+	add(onLedger("accept", database, submitters, newLedger, func(l *ledger) load { return l.accepts(bulkOperations) }),
+		onLedger("work", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, false) }),
 		onLedger("bulk", database, workers, newLedger, func(l *ledger) load { return l.bulk(0, bulkOperations, true) }),
 		onLedger("audit", database, 1, newFilled, func(l *ledger) load { return l.audit(stored) }))
+	add(processesScenarios(database)...)
 	return all
 }

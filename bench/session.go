@@ -7,16 +7,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A session is one run: its folder, its server and its results.
 type session struct {
 	config
-	folder string
-	server *server // nil where PostgreSQL is not installed
-	out    io.Writer
-	all    []measurement
-	failed []error
+	folder  string
+	server  *server // nil where PostgreSQL is not installed
+	restate string  // the server, "" where there is none or it is not asked for
+	out     io.Writer
+	all     []measurement
+	failed  []error
 }
 
 // measure runs everything and removes what that needed. An error comes with the
@@ -36,6 +38,12 @@ func (c config) measure(ctx context.Context) (m machine, all []measurement, err 
 			defer s.server.stop()
 		}
 	}
+	peer := ""
+	if c.scale == nil && slices.ContainsFunc(restateScenarios(""), func(sc scenario) bool { return c.match.MatchString(sc.String()) }) {
+		if s.restate, peer, err = findRestate(ctx, s.folder); err != nil {
+			fmt.Fprintln(os.Stderr, "without Restate:", err)
+		}
+	}
 	if c.out != "" {
 		f, failed := os.Create(c.out)
 		if failed != nil {
@@ -45,6 +53,9 @@ func (c config) measure(ctx context.Context) (m machine, all []measurement, err 
 		s.out = f
 	}
 	m = thisMachine(c, version)
+	if s.restate != "" {
+		m.Peers["Restate"] = peer
+	}
 	if err := writeLine(s.out, line{Machine: &m}); err != nil {
 		return m, nil, err
 	}
@@ -59,7 +70,7 @@ func (c config) measure(ctx context.Context) (m machine, all []measurement, err 
 // interleave runs all scenarios once a round.
 func (s *session) interleave(ctx context.Context) error {
 	var chosen []scenario
-	for _, sc := range scenarios(s.server != nil) {
+	for _, sc := range scenarios(s.server != nil, s.restate) {
 		if s.match.MatchString(sc.String()) {
 			chosen = append(chosen, sc)
 		}
