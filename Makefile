@@ -1,7 +1,9 @@
 # Run `make help` for the targets.
 
 GO      ?= go
-SQLC     = $(GO) tool -modfile=tools/sqlc/go.mod sqlc
+# A large part of sqlc's build is PostgreSQL's parser in C, which needs no optimising to
+# parse a few files.
+SQLC     = CGO_CFLAGS="-O0 -g0" $(GO) tool -modfile=tools/sqlc/go.mod sqlc
 GOOSE    = $(GO) tool -modfile=tools/goose/go.mod goose
 LINT     = $(GO) tool -modfile=tools/staticcheck/go.mod staticcheck
 
@@ -18,35 +20,42 @@ help: ## Show this help
 test: ## Run the tests, but for the long ones (a minute, once everything is built)
 	$(GO) test -short -timeout $(TEST_TIMEOUT) ./...
 
-# What runs concurrently runs under the race detector, and only there; but for what is
-# killed, which that would slow down and not see.
-CONCURRENT = ^Test(Race|Cancel|Answer|Work|Together|Gather|Commit|Prune|Pause|Detached|HostTx|Completions|Bell|Await|Update)
+# What runs concurrently runs under the race detector; but for what is killed, which that
+# would slow down and not see.
+CONCURRENT = Test(Race|Cancel|Answer|Work|Together|Gather|Commit|Prune|Pause|Detached|HostTx|Completions|Bell|Await|Update)
 
-test-long: ## Run every test, what runs concurrently under the race detector (ten minutes)
-	$(GO) test -skip '$(CONCURRENT)' -timeout $(TEST_TIMEOUT) ./...
-	$(GO) test -run TestRaceProcesses -timeout $(TEST_TIMEOUT) ./conformance
-	$(GO) test -race -run '$(CONCURRENT)' -skip TestRaceProcesses -timeout $(TEST_TIMEOUT) ./...
+# SQLite is compiled once more for the race detector, which does not look at C.
+RACE = CGO_CFLAGS="-O1 -g0" $(GO) test -race
+
+# What `test` has run is not run again: there follow the tests that ask for -short, by the
+# function in which they do, and the concurrent ones. Of packages that have such tests alone,
+# because every other one would be linked for nothing.
+test-long: test ## Run every test, what runs concurrently under the race detector too (some minutes)
+	@files=$$(grep -rl --include='*_test.go' 'testing\.Short()' .) && \
+	  names=$$(awk '/^func /{name = $$2; sub(/\(.*/, "", name)} /testing\.Short\(\)/{print name}' $$files | grep -vE '^$(CONCURRENT)' | sort -u | paste -s -d '|' -) && \
+	  packages=$$(dirname $$files | sort -u) && set -x && $(GO) test -run "^($$names|TestRaceProcesses)$$" -timeout $(TEST_TIMEOUT) $$packages
+	$(RACE) -run '^$(CONCURRENT)' -skip TestRaceProcesses -timeout $(TEST_TIMEOUT) \
+	  $$(grep -rlE --include='*_test.go' '^func $(CONCURRENT)' . | xargs -n 1 dirname | sort -u)
 
 check: generate-check ## Check formatting, vet, lint, generated code, SQL and migrations
+	@for tree in db/migrations/*; do $(GOOSE) -dir $$tree validate || exit 1; done
 	@test -z "$$(gofmt -l .)" || { echo "gofmt needed:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(LINT) ./...
 	cd bench && $(GO) vet ./... && $(GO) test -count 1 -timeout 5m ./...
 	@! LC_ALL=C grep -rnP '[^\x00-\x7F]' db || { echo "SQL must be ASCII: sqlc can cut such a query short"; exit 1; }
 	$(SQLC) vet --no-remote
-	@for tree in db/migrations/*; do $(GOOSE) -dir $$tree validate || exit 1; done
 
 generate: ## Generate the database code from db/
 	rm -f internal/dbgen/*.sql.go internal/dbgen/postgres/*.sql.go
 	$(SQLC) generate --no-remote
 
 # sqlc diff does not see a file that no query needs any more, so the files are
-# made anew and compared. What the shared queries are for PostgreSQL must be what they
-# are for SQLite, but for the marks of parameters.
+# made anew and compared: all that it sees is seen so too. What the shared queries are for
+# PostgreSQL must be what they are for SQLite, but for the marks of parameters.
 generate-check:
-	@$(SQLC) diff --no-remote
 	@tmp=$$(mktemp -d); cp -r db sqlc.yaml sqlc.shared.yaml $$tmp; \
-	  sqlc=$$($(GO) tool -n -modfile=tools/sqlc/go.mod sqlc) && (cd $$tmp && $$sqlc generate --no-remote) && \
+	  sqlc=$$($(SQLC:tool=tool -n)) && (cd $$tmp && $$sqlc generate --no-remote) && \
 	  diff -r internal/dbgen $$tmp/internal/dbgen && (cd $$tmp && $$sqlc generate --no-remote -f sqlc.shared.yaml) && \
 	  (for file in $$(ls $$tmp/shared); do \
 	    sed -E 's/\?([0-9]+)/$$\1/g' internal/dbgen/$$file | diff - $$tmp/shared/$$file || \
@@ -54,7 +63,7 @@ generate-check:
 	  done); status=$$?; rm -rf $$tmp; exit $$status
 
 race: ## Run every test under the race detector
-	$(GO) test -race -timeout 20m ./...
+	$(RACE) -timeout 20m ./...
 
 fuzz: ## Fuzz each target for FUZZTIME (20s)
 	@for pkg in $$($(GO) list ./...); do \
@@ -62,7 +71,7 @@ fuzz: ## Fuzz each target for FUZZTIME (20s)
 	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
 
 torture: ## Run the races, cancellations and crashes at full length
-	TOOLRUNTIME_TORTURE=1 $(GO) test -race -timeout 30m -run 'TestRace|TestCancel|TestPostgres' -v ./conformance
+	TOOLRUNTIME_TORTURE=1 $(RACE) -timeout 30m -run 'TestRace|TestCancel|TestPostgres' -v ./conformance
 
 crash: ## Kill a service, its workers and its bank 2,000 times on each database
 	TOOLRUNTIME_CRASH_KILLS=$${TOOLRUNTIME_CRASH_KILLS:-2000} $(GO) test -run TestCrash -timeout 30m -v ./conformance

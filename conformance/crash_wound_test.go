@@ -80,7 +80,7 @@ func (c *crash) remove() func() {
 	db := c.engine.plain(c.test, c.address)
 	conn, err := db.Conn(context.Background())
 	c.must(err)
-	_, err = conn.ExecContext(context.Background(), "BEGIN IMMEDIATE")
+	_, err = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE") // a busy machine has many who write
 	c.must(err)
 	copied := suffixes[:2] // the third is made anew
 	for _, s := range copied {
