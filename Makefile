@@ -47,13 +47,15 @@ check: generate-check ## Check formatting, vet, lint, generated code, SQL and mi
 	$(SQLC) vet --no-remote
 
 generate: ## Generate the database code from db/
+	$(GO) run ./internal/setsql db/queries/postgres/sets.sql
 	rm -f internal/dbgen/*.sql.go internal/dbgen/postgres/*.sql.go
 	$(SQLC) generate --no-remote
 
 # sqlc diff does not see a file that no query needs any more, so the files are
-# made anew and compared: all that it sees is seen so too. What the shared queries are for
-# PostgreSQL must be what they are for SQLite, but for the marks of parameters.
+# made anew and compared: all that it sees is seen so too.
 generate-check:
+	@$(GO) run ./internal/setsql - | diff db/queries/postgres/sets.sql - || \
+	  { echo "db/queries/postgres/sets.sql is not what the tables' columns make: run make generate"; exit 1; }
 	@tmp=$$(mktemp -d); cp -r db sqlc.yaml sqlc.shared.yaml $$tmp; \
 	  sqlc=$$($(SQLC:tool=tool -n)) && (cd $$tmp && $$sqlc generate --no-remote) && \
 	  diff -r internal/dbgen $$tmp/internal/dbgen && (cd $$tmp && $$sqlc generate --no-remote -f sqlc.shared.yaml) && \

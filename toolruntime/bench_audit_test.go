@@ -85,7 +85,7 @@ func fillWithRefunds(tb testing.TB, store *toolruntime.Store, operations int) *t
 	toolruntime.TestingOnlyWrapEngine(store, func(inner engine.Engine) engine.Engine { e = inner; return inner })
 	const unit = 5000
 	for first := int(counts.Operations); first < operations; first += unit {
-		err := e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		err := e.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 			for i := first; i < min(first+unit, operations); i++ {
 				if err := insertRefund(ctx, rt, q, i); err != nil {
 					return err
@@ -113,7 +113,7 @@ func bindRefund(rt *toolruntime.Runtime, i int) (*toolresult.Bound, error) {
 func refundKey(i int) string { return fmt.Sprintf("%016x", uint64(i+1)*0x9e3779b97f4a7c15) }
 
 // insertRefund stores the i-th refund.
-func insertRefund(ctx context.Context, rt *toolruntime.Runtime, q dbgen.Querier, i int) error {
+func insertRefund(ctx context.Context, rt *toolruntime.Runtime, q engine.Querier, i int) error {
 	const now = 1_784_419_200
 	b, err := bindRefund(rt, i)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
@@ -183,7 +184,7 @@ func TestCancelWithoutWord(t *testing.T) {
 		if err := f.Cancel(ctx, f.bound().StatusRef(), "dana", "the customer has called"); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.fault.Engine.WriteWith(ctx, func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+		if err := f.fault.Engine.WriteWith(ctx, func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 			_, err := tx.ExecContext(ctx, "DELETE FROM resolutions")
 			return err
 		}); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/hostclock"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -34,10 +35,31 @@ func (h *hurried) pass(d time.Duration) {
 }
 
 func (h *hurried) Write(ctx context.Context, unit engine.Unit) error {
+	return h.write(func() error { return h.Engine.Write(ctx, unit) })
+}
+
+func (h *hurried) Reserve(ctx context.Context, all ...*engine.Reservation) error {
+	return h.write(func() error {
+		for _, r := range all { // by this clock, which the engine underneath does not know
+			if !r.Timely(h.Now().Unix()) {
+				r.Answer = engine.Late
+				return nil
+			}
+			r.From, r.Until = 0, contract.MaxTime
+		}
+		return h.Engine.Reserve(ctx, all...)
+	})
+}
+
+func (h *hurried) Move(ctx context.Context, all ...*engine.Motion) error {
+	return h.write(func() error { return h.Engine.Move(ctx, all...) })
+}
+
+func (h *hurried) write(do func() error) error {
 	if h.before != nil {
 		h.before()
 	}
-	return h.Engine.Write(ctx, unit)
+	return do()
 }
 
 // newHurried is a runtime by the ledger's own clock. The rule and the approvers are

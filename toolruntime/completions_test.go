@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 	"github.com/toolruntime/toolruntime-go/toolruntime/drill"
@@ -320,7 +321,7 @@ func TestCompletionsAcrossGaps(t *testing.T) {
 			"UPDATE downstream_receipts SET downstream_pk = 9000000000000 + downstream_pk WHERE downstream_pk > 3",
 			"UPDATE downstream_receipts SET downstream_pk = 1 + downstream_pk WHERE downstream_pk = (SELECT MAX(downstream_pk) FROM downstream_receipts)",
 		} {
-			err := f.fault.WriteWith(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+			err := f.fault.WriteWith(context.Background(), func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 				_, err := tx.ExecContext(ctx, statement)
 				return err
 			})

@@ -21,14 +21,17 @@ import (
 	"github.com/toolruntime/toolruntime-go/toolruntime/sqlitestore"
 )
 
-// faulty is an engine whose n-th write goes wrong in one of two ways.
+// faulty is an engine whose n-th write goes wrong in one of two ways, and so many after
+// it. A verb is a write, as a unit is.
 type faulty struct {
 	engine.Engine
 	mu      sync.Mutex
 	writes  int
 	failAt  int // 1 is the first write; 0 is none
+	again   int // how many after that one fail, too
 	persist bool
-	busy    int // so many writes find the database held by another process
+	busy    int      // so many writes find the database held by another process
+	names   []string // of the writes
 }
 
 // errFault stands for a broken connection: the store cannot tell what became of
@@ -36,17 +39,26 @@ type faulty struct {
 var errFault = fmt.Errorf("%w: injected", engine.ErrCommitUnknown)
 
 func (f *faulty) Write(ctx context.Context, unit engine.Unit) error {
-	return f.write(func() error { return f.Engine.Write(ctx, unit) })
+	return f.write("write", func() error { return f.Engine.Write(ctx, unit) })
+}
+
+func (f *faulty) Reserve(ctx context.Context, all ...*engine.Reservation) error {
+	return f.write("reserve", func() error { return f.Engine.Reserve(ctx, all...) })
+}
+
+func (f *faulty) Move(ctx context.Context, all ...*engine.Motion) error {
+	return f.write("move", func() error { return f.Engine.Move(ctx, all...) })
 }
 
 func (f *faulty) WriteWith(ctx context.Context, unit engine.UnitWith) error {
-	return f.write(func() error { return f.Engine.WriteWith(ctx, unit) })
+	return f.write("write with", func() error { return f.Engine.WriteWith(ctx, unit) })
 }
 
-func (f *faulty) write(do func() error) error {
+func (f *faulty) write(name string, do func() error) error {
 	f.mu.Lock()
 	f.writes++
-	fail, busy := f.writes == f.failAt, f.busy > 0
+	f.names = append(f.names, name)
+	fail, busy := f.failAt > 0 && f.failAt <= f.writes && f.writes <= f.failAt+f.again, f.busy > 0
 	if busy {
 		f.busy--
 	}
@@ -67,7 +79,7 @@ func (f *faulty) write(do func() error) error {
 func (f *faulty) arm(failAt int, persist bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.writes, f.failAt, f.persist = 0, failAt, persist
+	f.writes, f.failAt, f.again, f.persist, f.names = 0, failAt, 0, persist, nil
 }
 
 type payArgs struct {
@@ -269,10 +281,32 @@ func (f *fixture) checkInvariants() {
 	}
 }
 
-// TestFaults lets each write of each flow fail, once without and once with being
-// stored. Only the claim may fail for that: what an attempt has come to is written
-// again. Whatever the caller saw, the ledger stays whole, and repeating the
-// flow ends it with one effect.
+// TestOnePath: a fresh dispatch is two verbs, on every engine, and a repetition writes
+// nothing. They are what the table below lets fail.
+func TestOnePath(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) (*toolruntime.Store, error){"sqlite": openSQLite, "postgres": openPostgres} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixtureOn(t, open, toolruntime.Idempotent)
+			f.fault.arm(0, false)
+			pkg, err := f.dispatch(alive)
+			if err != nil || pkg.Code() != toolresult.OK || pkg.Delivery() != toolresult.Fresh {
+				t.Fatalf("%v, %v", pkg, err)
+			}
+			if pkg, err = f.dispatch(alive); err != nil || pkg.Delivery() != toolresult.LocalReplay {
+				t.Errorf("repeated: %v, %v", pkg, err)
+			}
+			if diff := cmp.Diff([]string{"reserve", "move"}, f.fault.names); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			f.checkInvariants()
+		})
+	}
+}
+
+// TestFaults lets each write of each flow fail, once without and once with being stored,
+// alone and with the one after it. Only what a flow begins with may fail for that: what
+// an attempt has come to is written again. Whatever the caller saw, the ledger stays
+// whole, and repeating the flow ends it with one effect.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long; make test-long runs it")
@@ -282,41 +316,54 @@ func TestFaults(t *testing.T) {
 }
 
 func faults(t *testing.T, open func(*testing.T) (*toolruntime.Store, error)) {
+	unknown := toolruntime.ErrCommitUnknown
 	flows := []struct {
 		name    string
 		prepare func(*fixture)
 		run     func(*fixture) error
+		// What may come of it where the first write fails, and where the one after it
+		// fails as well. Who reserves finds out by himself whether it is stored.
+		first, both error
 	}{
-		{"dispatch", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(alive); return err }},
-		{"dispatch and observe", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(drill.AfterDownstreamCommit); return err }},
-		{"process", func(f *fixture) { f.must(f.dispatch(drill.AfterIntentCommit)) }, func(f *fixture) error { _, err := f.process(); return err }},
-		{"process a lost attempt", func(f *fixture) { f.must(f.dispatch(drill.AfterClaim)); f.pass(30) }, func(f *fixture) error { _, err := f.process(); return err }},
-		{"reconcile", func(f *fixture) { f.must(f.dispatch(drill.AfterDownstreamCommit)) }, func(f *fixture) error { _, err := f.query(); return err }},
+		{"dispatch", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(alive); return err }, nil, unknown},
+		{"dispatch and observe", func(*fixture) {}, func(f *fixture) error { _, err := f.dispatch(drill.AfterDownstreamCommit); return err }, nil, unknown},
+		{"process", func(f *fixture) { f.must(f.dispatch(drill.AfterIntentCommit)) }, func(f *fixture) error { _, err := f.process(); return err }, unknown, unknown},
+		{"process a lost attempt", func(f *fixture) { f.must(f.dispatch(drill.AfterClaim)); f.pass(30) }, func(f *fixture) error { _, err := f.process(); return err }, unknown, unknown},
+		{"reconcile", func(f *fixture) { f.must(f.dispatch(drill.AfterDownstreamCommit)) }, func(f *fixture) error { _, err := f.query(); return err }, unknown, unknown},
 	}
-	for _, kind := range []toolruntime.EffectKind{toolruntime.Idempotent, toolruntime.Queryable} {
+	for _, kind := range []toolruntime.EffectKind{toolruntime.Once, toolruntime.Idempotent, toolruntime.Queryable} {
 		for _, flow := range flows {
 			for write := 1; ; write++ {
 				faults := 0
 				for _, persist := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s/%s/write %d/persisted=%v", kind, flow.name, write, persist), func(t *testing.T) {
-						f := newFixtureOn(t, open, kind)
-						flow.prepare(f)
-						f.fault.arm(write, persist)
-						err := flow.run(f)
-						if f.fault.writes < write {
-							t.Skip("the flow has fewer writes")
-						}
-						faults++
-						// The first write takes the claim, or binds the call. The second
-						// records what is known then, and is repeated until it is stored.
-						want := []error{toolruntime.ErrCommitUnknown, nil}[write-1]
-						if !errors.Is(err, want) {
-							t.Errorf("error: %v, want %v", err, want)
-						}
-						f.checkInvariants()
-						f.fault.arm(0, false)
-						f.finish()
-					})
+					for again := range 2 {
+						t.Run(fmt.Sprintf("%s/%s/write %d/persisted=%v/again=%d", kind, flow.name, write, persist, again), func(t *testing.T) {
+							f := newFixtureOn(t, open, kind)
+							flow.prepare(f)
+							f.fault.arm(write, persist)
+							f.fault.again = again
+							err := flow.run(f)
+							if f.fault.writes < write {
+								t.Skip("the flow has fewer writes")
+							}
+							faults++
+							var want error
+							if write == 1 {
+								want = []error{flow.first, flow.both}[again]
+							}
+							if !errors.Is(err, want) {
+								t.Errorf("error: %v, want %v", err, want)
+							}
+							f.checkInvariants()
+							f.fault.arm(0, false)
+							if kind != toolruntime.Once {
+								f.finish()
+							}
+							if kind == toolruntime.Once && f.bank.calls > 1 {
+								t.Errorf("a tool that runs once ran %d times", f.bank.calls)
+							}
+						})
+					}
 				}
 				if faults == 0 {
 					break

@@ -109,7 +109,7 @@ func TestReceiptChangedMeanwhile(t *testing.T) {
 	f.must(f.dispatch(drill.AfterDownstreamCommit))
 	inner := f.fault.Engine
 	f.fault.Engine = meddling{inner, func() {
-		if err := inner.WriteWith(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+		if err := inner.WriteWith(context.Background(), func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 			_, err := tx.ExecContext(ctx, `UPDATE downstream_receipts SET result_json = '{"amount":500}'`)
 			return err
 		}); err != nil {
@@ -133,6 +133,16 @@ type meddling struct {
 func (m meddling) Write(ctx context.Context, unit engine.Unit) error {
 	m.before()
 	return m.Engine.Write(ctx, unit)
+}
+
+func (m meddling) Reserve(ctx context.Context, all ...*engine.Reservation) error {
+	m.before()
+	return m.Engine.Reserve(ctx, all...)
+}
+
+func (m meddling) Move(ctx context.Context, all ...*engine.Motion) error {
+	m.before()
+	return m.Engine.Move(ctx, all...)
 }
 
 // TestAuditLooksOnly: a store that was opened to look sees the file as it is and

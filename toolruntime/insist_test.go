@@ -44,6 +44,18 @@ func (a *away) comeBack() {
 }
 
 func (a *away) Write(ctx context.Context, unit engine.Unit) error {
+	return a.write(func() error { return a.Engine.Write(ctx, unit) })
+}
+
+func (a *away) Reserve(ctx context.Context, all ...*engine.Reservation) error {
+	return a.write(func() error { return a.Engine.Reserve(ctx, all...) })
+}
+
+func (a *away) Move(ctx context.Context, all ...*engine.Motion) error {
+	return a.write(func() error { return a.Engine.Move(ctx, all...) })
+}
+
+func (a *away) write(do func() error) error {
 	a.mu.Lock()
 	err, stored := a.err, a.stored
 	if a.tried++; a.writes >= 0 && a.tried > a.writes {
@@ -54,11 +66,11 @@ func (a *away) Write(ctx context.Context, unit engine.Unit) error {
 	}
 	a.mu.Unlock()
 	if err == nil {
-		return a.Engine.Write(ctx, unit)
+		return do()
 	}
 	if stored {
-		if unitErr := a.Engine.Write(ctx, unit); unitErr != nil {
-			return unitErr
+		if failed := do(); failed != nil {
+			return failed
 		}
 	}
 	return err

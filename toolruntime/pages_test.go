@@ -185,6 +185,11 @@ func (w *writesCounted) Write(ctx context.Context, unit engine.Unit) error {
 	return w.Engine.Write(ctx, unit)
 }
 
+func (w *writesCounted) Move(ctx context.Context, all ...*engine.Motion) error {
+	w.n.Add(1)
+	return w.Engine.Move(ctx, all...)
+}
+
 // TestRenewalsAreThree: a lease is renewed three times as often as it would run out.
 func TestRenewalsAreThree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

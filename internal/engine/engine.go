@@ -22,10 +22,10 @@ const SchemaVersion = "toolruntime-ledger-v1"
 // A Unit is the body of a transaction. It may run more than once before its
 // transaction commits, so it must only assign results, never add to them, and
 // it must not keep the Querier.
-type Unit func(ctx context.Context, q dbgen.Querier) error
+type Unit func(ctx context.Context, q Querier) error
 
 // A UnitWith is a Unit with the connection that its transaction is on.
-type UnitWith func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) error
+type UnitWith func(ctx context.Context, q Querier, tx dbgen.DBTX) error
 
 // An Engine runs units on a database. Its methods are safe for concurrent use.
 type Engine interface {
@@ -42,6 +42,13 @@ type Engine interface {
 	// ctx is obeyed until the unit's turn has come, and not after: a unit sees a
 	// context that is never cancelled, so no transaction is left half done.
 	Write(ctx context.Context, unit Unit) error
+
+	// Reserve and Move are the verbs, each of its things in a transaction that is its own
+	// or shared with others who come at the same moment. ctx is obeyed until its turn has
+	// come. An error says that something has no answer, and nothing of that is stored; one
+	// that matches ErrCommitUnknown says that it may be stored all the same.
+	Reserve(ctx context.Context, all ...*Reservation) error
+	Move(ctx context.Context, all ...*Motion) error
 
 	// WriteWith is Write for a unit that runs statements of the host's too, on tx.
 	// It shares its transaction with nobody.
@@ -76,40 +83,6 @@ type Engine interface {
 
 	// Close ends the engine after the units that are running.
 	Close() error
-}
-
-// A Shortcut is what an engine may have besides: the two transactions of a
-// dispatch as one statement each. Either stores all of its rows, when every row
-// is new and what it decides by is as the caller has read it, or nothing. Where it
-// says false, the caller runs its own transaction, which knows why; only an error
-// that matches ErrCommitUnknown says that the rows may be stored all the same.
-type Shortcut interface {
-	// Reserve stores the rows for a key that the database assigns.
-	Reserve(ctx context.Context, rows func(pk int64) Reservation) (bool, error)
-	// Commit ends an operation under a fence.
-	Commit(ctx context.Context, c Commitment) (bool, error)
-}
-
-// A Reservation is an approved intent with its event, and the call identity that
-// brought it.
-type Reservation struct {
-	Operation dbgen.Operation
-	Event     dbgen.Outbox
-	Binding   dbgen.CallBinding
-	// The ledger's clock must be at From or later, and before Until, when this is
-	// stored: the rows say when that was, and the approval must not have expired.
-	From, Until int64
-}
-
-// A Commitment moves an operation and its event from the rows that were read to
-// new ones, and adds how the attempt has ended and the receipt: Accepted repeats
-// Observed.
-type Commitment struct {
-	FromOperation, Operation dbgen.Operation
-	FromEvent, Event         dbgen.Outbox
-	Attempt                  dbgen.Attempt
-	Observed                 dbgen.DownstreamReceipt
-	Accepted                 dbgen.LocalReceipt
 }
 
 // Limits are what a database cannot hold although the contract allows it. The zero

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
@@ -24,22 +23,18 @@ func (r *Operation) astray(now int64) bool {
 	return open && r.wanted() >= 0 && r.event.UpdatedAt-now > max(r.wanted(), 1)
 }
 
-// bringBack lets an event that is astray wait from now on.
-func (r *Operation) bringBack(ctx context.Context, q dbgen.Querier, now int64) error {
+// broughtBack lets an event that is astray wait from now on.
+func (r *Operation) broughtBack(now int64) (*engine.Motion, error) {
 	if err := r.intact(); err != nil {
-		return err
+		return nil, err
 	}
-	e := r.event
-	e.NextAttemptAt = now + r.wanted()
-	if e.LeaseUntil.Valid {
-		e.LeaseUntil = sql.NullInt64{Int64: e.NextAttemptAt, Valid: true}
+	m := r.stay()
+	m.Event.NextAttemptAt = now + r.wanted()
+	if m.Event.LeaseUntil.Valid {
+		m.Event.LeaseUntil = sql.NullInt64{Int64: m.Event.NextAttemptAt, Valid: true}
 	}
-	tables.Outbox.Seal(&e)
-	err := r.moveEvent(ctx, q, e)
-	if err == nil {
-		r.event = e
-	}
-	return err
+	tables.Outbox.Seal(&m.Event)
+	return m, nil
 }
 
 // maxAstray bounds how many events one transaction brings back.
@@ -50,7 +45,7 @@ const maxAstray = 64
 func (s *Ledger) BringAllBack(ctx context.Context, t Term) (n int, err error) {
 	for more := true; more && err == nil; {
 		var pks []int64
-		err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) (err error) {
 			t = s.anew(t)
 			pks, err = q.ListAstray(ctx, dbgen.ListAstrayParams{Now: t.Now, Page: maxAstray})
 			return err
@@ -59,25 +54,28 @@ func (s *Ledger) BringAllBack(ctx context.Context, t Term) (n int, err error) {
 			return n, err
 		}
 		back := 0
-		err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 			back, t = 0, s.anew(t)
-			for _, pk := range pks {
-				row, err := q.GetClaimed(ctx, pk)
-				if there, err := found(err); err != nil {
-					return err
-				} else if !there {
-					continue
-				}
+			rows, err := q.Claimed(ctx, pks)
+			if err != nil {
+				return err
+			}
+			var motions []*engine.Motion
+			for _, row := range rows {
 				r := &Operation{operation: row.Operation, event: row.Outbox}
 				if !r.astray(t.Now) {
 					continue
 				}
-				switch err := r.bringBack(ctx, q, t.Now); {
-				case err == nil:
+				if m, err := r.broughtBack(t.Now); err == nil { // what is damaged is the audit's
+					motions = append(motions, m)
+				}
+			}
+			if err := q.Move(ctx, motions...); err != nil {
+				return err
+			}
+			for _, m := range motions {
+				if m.Answer == engine.Stored { // and not somebody else's
 					back++
-				case errors.Is(err, engine.ErrContract), errors.Is(err, ErrLeaseLost): // the audit's, or somebody else's
-				default:
-					return err
 				}
 			}
 			return nil

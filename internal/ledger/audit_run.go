@@ -149,7 +149,7 @@ func (a *auditor) spans(c *crew) error {
 	close(before)
 	for sp := firstSpan; ; {
 		var more bool
-		err := a.store.engine.Read(c.ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		err := a.store.engine.Read(c.ctx, func(ctx context.Context, q engine.Querier) (err error) {
 			sp, more, err = sp.next(ctx, q, a.Sizes.Span)
 			return err
 		})
@@ -192,7 +192,7 @@ const maxBlind = 1 << 20
 func (a *auditor) blindly(c *crew, s span) (span, bool, error) {
 	a.blind++
 	var newest int64
-	err := a.store.engine.Read(c.ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+	err := a.store.engine.Read(c.ctx, func(ctx context.Context, q engine.Querier) (err error) {
 		newest, err = q.NewestOperation(ctx)
 		return err
 	})

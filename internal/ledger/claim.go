@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
@@ -50,7 +51,7 @@ type Claiming struct {
 // ClaimByRef gives a worker the exclusive right to an operation for a while: if it
 // is pending, or if its lease has run out.
 func (s *Ledger) ClaimByRef(ctx context.Context, statusRef string, w Claiming) (c Claim, err error) {
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		c, w.Term = Claim{}, s.anew(w.Term)
 		o, err := q.GetOperationByRef(ctx, statusRef)
 		if ok, err := found(err); !ok {
@@ -60,51 +61,57 @@ func (s *Ledger) ClaimByRef(ctx context.Context, statusRef string, w Claiming) (
 		if err := r.readEvent(ctx, q); err != nil {
 			return err
 		}
-		c, err = w.claim(ctx, q, r)
-		return err
+		var m *engine.Motion
+		if c, m, err = w.judge(ctx, q, r); err != nil || m == nil {
+			return err
+		}
+		return r.carryOut(ctx, q, m)
 	})
 	return c, err
 }
 
-// claim claims an operation in the open transaction.
-func (w Claiming) claim(ctx context.Context, q dbgen.Querier, r *Operation) (Claim, error) {
+// judge finds out whether an operation may be claimed, and returns the move that does it.
+// Where it may not, there may be another move, which lets it wait as long as it was to.
+func (w Claiming) judge(ctx context.Context, q engine.Querier, r *Operation) (Claim, *engine.Motion, error) {
 	c, o := Claim{Operation: r}, &r.operation
 	// Only an attempt leaves a receipt, so a first one has none to look for.
 	if r.Fence() > 0 {
 		if err := r.readReceipts(ctx, q); err != nil {
-			return c, err
+			return c, nil, err
 		}
 	}
 	if c.event.State == string(eventProcessing) && r.astray(w.Now) {
-		return c, r.bringBack(ctx, q, w.Now)
+		m, err := r.broughtBack(w.Now)
+		return c, m, err
 	}
 	waiting := c.event.State == string(eventPending) && (w.Alive == nil || c.event.NextAttemptAt <= w.Now)
 	expired := c.event.State == string(eventProcessing) && c.event.LeaseUntil.Int64 <= w.Now
 	if !waiting && !expired {
-		return c, nil
+		return c, nil, nil
 	}
 	if w.Alive == nil { // a worker's lanes are those of tools that are not paused
 		n, err := q.IsPaused(ctx, o.ToolName)
 		if c.Paused = n > 0; err != nil || c.Paused {
-			return c, err
+			return c, nil, err
 		}
 	}
 	if !w.Knows(r) {
 		c.Foreign = true
-		return c, r.intact()
+		return c, nil, r.intact()
 	}
 	if c.event.PayloadJSON != contract.OutboxPayload(o.OperationPK, o.RequestSha256, o.ToolName) {
-		return c, &ContractError{o.StatusRef, "the outbox payload is not the operation's canonical one"}
+		return c, nil, &ContractError{o.StatusRef, "the outbox payload is not the operation's canonical one"}
 	}
 	if expired {
 		lost, silent, err := c.lostAttempt(ctx, q)
 		if err != nil || silent && w.Alive != nil && w.Alive(r) {
-			return c, err
+			return c, nil, err
 		}
 		c.Lost = lost
 	}
-	c.Claimed = true
-	return c, c.apply(ctx, q, move{to: Processing, now: r.later(w.Now), worker: w.Worker, leaseUntil: w.Until, ending: endLost})
+	m, err := r.motion(move{to: Processing, now: r.later(w.Now), worker: w.Worker, leaseUntil: w.Until, ending: endLost})
+	c.Claimed = err == nil
+	return c, m, err
 }
 
 // maxBatch bounds how many operations one transaction claims, and with it how
@@ -132,7 +139,7 @@ type Batch struct {
 // passed over, in one transaction. What others are claiming at the same time is
 // theirs, and what cannot be claimed keeps nothing else from it.
 func (s *Ledger) ClaimDue(ctx context.Context, shares []Share, w Claiming, pass map[int64]bool) (b Batch, err error) {
-	claim := func(ctx context.Context, q dbgen.Querier) error {
+	claim := func(ctx context.Context, q engine.Querier) error {
 		b, w.Term = Batch{Refused: map[int64]error{}, Foreign: map[int64]string{}}, s.anew(w.Term)
 		for _, share := range shares {
 			if err := w.claimLane(ctx, q, share, pass, &b); err != nil {
@@ -145,7 +152,7 @@ func (s *Ledger) ClaimDue(ctx context.Context, shares []Share, w Claiming, pass 
 	if tried := b; errors.Is(err, engine.ErrCommitUnknown) {
 		// Whoever waits for a worker that is shutting down waits for this, too: nobody
 		// else could know that nothing has run.
-		err = s.engine.Write(context.WithoutCancel(ctx), func(ctx context.Context, q dbgen.Querier) (err error) {
+		err = s.engine.Write(context.WithoutCancel(ctx), func(ctx context.Context, q engine.Querier) (err error) {
 			if b, err = tried.stored(ctx, q); err != nil || len(b.Claims) > 0 {
 				return err
 			}
@@ -161,54 +168,78 @@ func (s *Ledger) ClaimDue(ctx context.Context, shares []Share, w Claiming, pass 
 // stored is what has been claimed of b after all, where the answer to its commit
 // was lost: all of it, but for what others have claimed since. Writing a row as it
 // should be makes sure that what is found is as durable as any commit.
-func (b Batch) stored(ctx context.Context, q dbgen.Querier) (Batch, error) {
+func (b Batch) stored(ctx context.Context, q engine.Querier) (Batch, error) {
 	found := Batch{Refused: b.Refused, Foreign: b.Foreign}
-	for _, c := range b.Claims {
-		r := *c.Operation
-		err := r.extend(ctx, q, r.event.LeaseUntil.Int64)
-		if err == nil {
-			found.Claims = append(found.Claims, c)
-		} else if !errors.Is(err, ErrLeaseLost) {
-			return Batch{}, err
+	motions := make([]*engine.Motion, len(b.Claims))
+	for i, c := range b.Claims {
+		motions[i] = c.stay()
+	}
+	if err := q.Move(ctx, motions...); err != nil {
+		return Batch{}, err
+	}
+	for i, m := range motions {
+		if m.Answer == engine.Stored {
+			found.Claims = append(found.Claims, b.Claims[i])
 		}
 	}
 	return found, nil
 }
 
-func (w Claiming) claimLane(ctx context.Context, q dbgen.Querier, s Share, pass map[int64]bool, b *Batch) error {
+// claimLane claims up to so many operations of a lane, all with one move.
+func (w Claiming) claimLane(ctx context.Context, q engine.Querier, s Share, pass map[int64]bool, b *Batch) error {
 	due, err := q.LockDueInLane(ctx, dbgen.LockDueInLaneParams{Lane: s.lane, ToolName: ToolOf(s.lane), Now: w.Now, Page: int64(s.n + len(pass))})
 	if err != nil {
 		return err
 	}
+	due = slices.DeleteFunc(due, func(pk int64) bool { return pass[pk] })
+	rows, err := q.Claimed(ctx, due)
+	if err != nil {
+		return err
+	}
+	byKey := make(map[int64]*dbgen.GetClaimedRow, len(rows))
+	for i := range rows {
+		byKey[rows[i].Operation.OperationPK] = &rows[i]
+	}
+	var claims []Claim
+	var motions []*engine.Motion
 	for _, pk := range due {
-		if s.n == 0 {
-			break
-		}
-		if pass[pk] {
-			continue
-		}
-		row, err := q.GetClaimed(ctx, pk)
-		there, err := found(err)
-		switch {
-		case err != nil:
-			return err
-		case !there:
+		row := byKey[pk]
+		if row == nil {
 			b.Refused[pk] = &ContractError{"", "an outbox event has no operation"}
 			continue
 		}
-		c, err := w.claim(ctx, q, &Operation{operation: row.Operation, event: row.Outbox})
+		if s.n == 0 {
+			break
+		}
+		c, m, err := w.judge(ctx, q, &Operation{operation: row.Operation, event: row.Outbox})
 		switch {
 		case errors.Is(err, engine.ErrContract):
-			b.Refused[pk] = err // before anything was written of it
+			b.Refused[pk] = err
+			continue
 		case err != nil:
 			return err
 		case c.Foreign:
 			b.Foreign[pk] = row.Operation.ToolName
 		case c.Claimed:
-			b.Claims = append(b.Claims, c)
 			s.n--
 		default:
 			b.Waiting = append(b.Waiting, pk)
+		}
+		if m != nil {
+			claims, motions = append(claims, c), append(motions, m)
+		}
+	}
+	if err := q.Move(ctx, motions...); err != nil {
+		return err
+	}
+	for i, m := range motions {
+		switch c := claims[i]; {
+		case !c.Claimed:
+		case m.Answer == engine.Stored:
+			c.operation, c.event = m.Operation, m.Event
+			b.Claims = append(b.Claims, c)
+		default: // it was locked: its evidence was changed past the runtime
+			b.Refused[m.FromEvent.OperationPK] = &ContractError{c.StatusRef(), "its evidence was changed while it was claimed"}
 		}
 	}
 	return nil

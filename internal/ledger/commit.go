@@ -15,7 +15,7 @@ import (
 // Observe records a receipt as the downstream gave it, and no more: the
 // operation stays as it is until the receipt is accepted.
 func (s *Ledger) Observe(ctx context.Context, r *Operation, e toolresult.Evidence, now int64) error {
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		_, err := observe(ctx, q, &r.operation, observedReceipt(&r.operation, e, now))
 		return err
 	})
@@ -83,17 +83,17 @@ type Commitment struct {
 // is left as it is.
 func (s *Ledger) Commit(ctx context.Context, c Commitment) (r *Operation, err error) {
 	defer Endings.Ring(c.Operation.StatusRef())
-	plan := c.plan()
-	tried, stored, doubt := s.commitAtOnce(ctx, plan)
-	if stored {
-		return tried, nil
-	}
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
-		if plan != nil {
-			if r, err = carryOut(ctx, q, plan); !errors.Is(err, ErrLeaseLost) {
-				return err
-			}
+	plan, unknown := c.plan(), false
+	if plan != nil {
+		err := s.engine.Move(ctx, plan)
+		if err == nil && plan.Answer == engine.Stored {
+			return &Operation{operation: plan.Operation, event: plan.Event, downstream: plan.Observed, local: plan.Accepted}, nil
 		}
+		if unknown = errors.Is(err, engine.ErrCommitUnknown); err != nil && !unknown {
+			return nil, err
+		}
+	}
+	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) (err error) {
 		if r, err = claimed(ctx, q, c.Operation); err != nil {
 			return err
 		}
@@ -112,46 +112,29 @@ func (s *Ledger) Commit(ctx context.Context, c Commitment) (r *Operation, err er
 		}
 		return r.end(ctx, q, c)
 	})
-	return r, inDoubt(err, doubt)
+	if unknown {
+		err = engine.InDoubt(err)
+	}
+	return r, err
 }
 
 // plan is what a worker stores who has just got the receipt, if nobody has touched
 // what it has claimed. Every digest of it is computed here, before others wait for
-// the transaction. It is nil where the move is not allowed, or not a worker's.
-func (c Commitment) plan() *engine.Commitment {
+// the transaction. It is nil where the move is not allowed, or not a worker's: then the
+// transaction says why.
+func (c Commitment) plan() *engine.Motion {
 	from := c.Operation
 	if c.Evidence == nil || c.Fence == 0 || c.Fence != from.Fence() || from.State() != Processing {
 		return nil
 	}
-	m := c.move(from)
-	o, e, err := from.moved(m)
-	a := from.attemptRow(m.ending, m.now)
-	if err != nil || a == nil {
+	m, err := from.motion(c.move(from))
+	if err != nil || m.Attempt == nil {
 		return nil
 	}
-	d := observedReceipt(&o, *c.Evidence, c.Now)
-	return &engine.Commitment{
-		FromOperation: from.operation, Operation: o, FromEvent: from.event, Event: e,
-		Attempt: *a, Observed: d, Accepted: acceptedReceipt(o.OperationPK, &d, c.Now),
-	}
-}
-
-// carryOut stores a plan in the open transaction. It reads nothing: whether the
-// rows are still those of the claim is what the moves find out, with ErrLeaseLost.
-func carryOut(ctx context.Context, q dbgen.Querier, p *engine.Commitment) (*Operation, error) {
-	r := &Operation{operation: p.FromOperation, event: p.FromEvent}
-	if err := r.write(ctx, q, p.Operation, p.Event, &p.Attempt); err != nil {
-		return r, err
-	}
-	var err error
-	if r.downstream, err = observe(ctx, q, &r.operation, p.Observed); err != nil {
-		return r, err
-	}
-	l := p.Accepted
-	if !bytes.Equal(r.downstream.RowDigest, p.Observed.RowDigest) {
-		l = acceptedReceipt(l.OperationPK, r.downstream, l.ReconciledAt) // it was observed before
-	}
-	return r, r.insertAccepted(ctx, q, l)
+	d := observedReceipt(&m.Operation, *c.Evidence, c.Now)
+	l := acceptedReceipt(m.Operation.OperationPK, &d, c.Now)
+	m.Observed, m.Accepted = &d, &l
+	return m
 }
 
 // move ends r's operation.
@@ -163,7 +146,7 @@ func (c Commitment) move(r *Operation) move {
 }
 
 // end accepts a receipt and ends the operation, if it has not ended.
-func (r *Operation) end(ctx context.Context, q dbgen.Querier, c Commitment) error {
+func (r *Operation) end(ctx context.Context, q engine.Querier, c Commitment) error {
 	if r.State() != Succeeded {
 		if err := r.apply(ctx, q, c.move(r)); err != nil {
 			return err
@@ -206,7 +189,8 @@ func (r *Operation) insertAccepted(ctx context.Context, q dbgen.Querier, l dbgen
 	r.local = &l
 	n, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
 	if err == nil && n == 1 && r.downstream.DownstreamPK != 0 { // it was there before
-		return r.announce(ctx, q)
+		e := r.ending()
+		return q.InsertEnding(ctx, dbgen.InsertEndingParams{StatusRef: e.StatusRef, RowDigest: e.RowDigest})
 	}
 	if err != nil || n == 1 {
 		return err
@@ -248,7 +232,7 @@ type Parking struct {
 // Park puts an operation in review, with the answer that is the reason.
 func (s *Ledger) Park(ctx context.Context, p Parking) (r *Operation, err error) {
 	defer Endings.Ring(p.Operation.StatusRef())
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) (err error) {
 		if r, err = claimed(ctx, q, p.Operation); err != nil {
 			return err
 		}

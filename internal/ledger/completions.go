@@ -12,13 +12,11 @@ import (
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
-// announce gives an operation a place among the endings, in the transaction that ends
-// it. It is not for what ends with a receipt that is inserted in that transaction: the
-// receipt's own key is its place.
-func (r *Operation) announce(ctx context.Context, q dbgen.Querier) error {
-	row := dbgen.Ending{StatusRef: r.StatusRef()}
-	tables.Endings.Seal(&row)
-	return q.InsertEnding(ctx, dbgen.InsertEndingParams{StatusRef: row.StatusRef, RowDigest: row.RowDigest})
+// ending is r's row among the endings.
+func (r *Operation) ending() *dbgen.Ending {
+	row := &dbgen.Ending{StatusRef: r.StatusRef()}
+	tables.Endings.Seal(row)
+	return row
 }
 
 // Feed finds a cursor's place, and holds it against the ledger.

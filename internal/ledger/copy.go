@@ -67,7 +67,7 @@ func copyRows[T any](ctx context.Context, c *copier, read func(context.Context, 
 			return nil, &ContractError{"", "a row of the original does not fit its digest"}
 		}
 	}
-	err = c.to.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = c.to.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		got, err := read(ctx, q)
 		if err == nil && len(got) < len(want) && !c.verifying {
 			for _, row := range want[len(got):] {
@@ -91,14 +91,14 @@ func copyRows[T any](ctx context.Context, c *copier, read func(context.Context, 
 // metadata brings over where the original came from.
 func (c *copier) metadata(ctx context.Context) error {
 	var rows []dbgen.RuntimeMetadatum
-	err := c.from.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+	err := c.from.engine.Read(ctx, func(ctx context.Context, q engine.Querier) (err error) {
 		rows, err = q.ListMetadata(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.to.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	return c.to.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		for _, m := range rows {
 			// schema_version is there already.
 			if _, err := q.InsertMetadata(ctx, dbgen.InsertMetadataParams(m)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -26,7 +27,7 @@ func (r *Operation) keepRejected(ctx context.Context, q dbgen.Querier, attempt i
 // changes nothing else: whoever has claimed the operation since has the say. One
 // that has been accepted from another attempt is no news.
 func (s *Ledger) KeepLate(ctx context.Context, c *Operation, e toolresult.Evidence, why string, now int64) error {
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		r, err := claimed(ctx, q, c)
 		if err != nil {
 			return err

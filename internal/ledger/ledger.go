@@ -19,15 +19,12 @@ import (
 // [engine.ErrCommitUnknown] may be repeated with equal arguments and then gives the answer
 // that it would have given. It is safe for concurrent use.
 type Ledger struct {
-	engine   engine.Engine
-	shortcut engine.Shortcut // or nil
+	engine engine.Engine
 }
 
 // NewLedger is the ledger that stands behind an engine, which it closes.
 func New(e engine.Engine) *Ledger {
-	s := &Ledger{engine: e}
-	s.shortcut, _ = e.(engine.Shortcut)
-	return s
+	return &Ledger{engine: e}
 }
 
 // Engine is what it stands on.
@@ -48,7 +45,7 @@ func (s *Ledger) LogBytes() int64 { return s.engine.LogBytes() }
 // Counts counts the rows of the ledger. It reads every table's index: it is for
 // tests and audits, not for a metric.
 func (s *Ledger) Counts(ctx context.Context) (c Counts, err error) {
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		row, err := q.CountRows(ctx)
 		c = Counts(row)
 		return err
@@ -181,7 +178,7 @@ func (s *Ledger) Lookup(ctx context.Context, b *toolresult.Bound, purpose toolre
 		return l, err
 	}
 	var fingerprint string
-	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+	err = s.engine.Peek(ctx, func(ctx context.Context, q engine.Querier) (err error) {
 		l, fingerprint, err = look(ctx, q, key)
 		return err
 	})
@@ -225,7 +222,7 @@ func lookedUp(row *dbgen.LookupRow) *Operation {
 // ByRef reads an operation, its event and both receipts; nil when there is none,
 // or when mine says that it is somebody else's: nothing of it is looked at then.
 func (s *Ledger) ByRef(ctx context.Context, statusRef string, mine func(*Operation) bool) (r *Operation, err error) {
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		r = nil
 		o, err := q.GetOperationByRef(ctx, statusRef)
 		if ok, err := found(err); !ok {
@@ -250,7 +247,7 @@ func (s *Ledger) ByRef(ctx context.Context, statusRef string, mine func(*Operati
 // ByScope reads the operation that holds a call's scope, and nothing else of it;
 // nil when there is none.
 func (s *Ledger) ByScope(ctx context.Context, b *toolresult.Bound) (r *Operation, err error) {
-	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Peek(ctx, func(ctx context.Context, q engine.Querier) error {
 		r = nil
 		o, err := q.GetOperationByScope(ctx, scopeOf(b))
 		if ok, err := found(err); !ok {
@@ -272,14 +269,13 @@ func vanished(ctx context.Context, q dbgen.Querier, o *dbgen.Operation) (bool, e
 
 // claimed reads the operation of a claim again, with its event. One that has been
 // pruned ended long ago, under another claim.
-func claimed(ctx context.Context, q dbgen.Querier, c *Operation) (*Operation, error) {
-	row, err := q.GetClaimed(ctx, c.operation.OperationPK)
-	there, err := found(err)
+func claimed(ctx context.Context, q engine.Querier, c *Operation) (*Operation, error) {
+	rows, err := q.Claimed(ctx, []int64{c.operation.OperationPK})
 	if err != nil {
 		return nil, err
 	}
-	if there {
-		return &Operation{operation: row.Operation, event: row.Outbox, cause: c.cause}, nil
+	if len(rows) == 1 {
+		return &Operation{operation: rows[0].Operation, event: rows[0].Outbox, cause: c.cause}, nil
 	}
 	o, err := q.GetOperation(ctx, c.operation.OperationPK)
 	if there, err := found(err); err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -54,7 +55,7 @@ func (s *Ledger) List(ctx context.Context, o Listing) (page []Listed, next Curso
 			n = min(n, o.Limit-len(page))
 		}
 		var rows []dbgen.ListOldestRow
-		err := s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+		err := s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) (err error) {
 			if o.Oldest {
 				rows, err = q.ListOldest(ctx, dbgen.ListOldestParams{AfterPK: place, Page: int64(n)})
 				return err

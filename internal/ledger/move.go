@@ -3,9 +3,11 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"reflect"
 	"slices"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -26,31 +28,63 @@ type move struct {
 // holds: a row that is no longer so, or that was changed past the runtime, is
 // not touched. r then holds the new rows. ErrLeaseLost says that the event has
 // moved on since r was read; then nothing was written.
-func (r *Operation) apply(ctx context.Context, q dbgen.Querier, m move) error {
-	o, e, err := r.moved(m)
+func (r *Operation) apply(ctx context.Context, q engine.Querier, m move) error {
+	motion, err := r.motion(m)
 	if err != nil {
 		return err
 	}
-	err = r.write(ctx, q, o, e, r.attemptRow(m.ending, m.now))
-	if err == nil && (m.to == Failed || m.to == InReview) {
-		err = r.announce(ctx, q)
-	}
-	return err
+	return r.carryOut(ctx, q, motion)
 }
 
-// write makes a move whose rows are known.
-func (r *Operation) write(ctx context.Context, q dbgen.Querier, o dbgen.Operation, e dbgen.Outbox, a *dbgen.Attempt) error {
-	if err := r.moveEvent(ctx, q, e); err != nil {
+// motion is the move as the engine makes it, if it is allowed.
+func (r *Operation) motion(m move) (*engine.Motion, error) {
+	o, e, err := r.moved(m)
+	if err != nil {
+		return nil, err
+	}
+	motion := &engine.Motion{FromOperation: r.operation, Operation: o, FromEvent: r.event, Event: e,
+		Attempt: r.attemptRow(m.ending, m.now)}
+	if m.to == Failed || m.to == InReview {
+		// A place among the endings. What ends with a receipt that is inserted with it has
+		// the receipt's own key for that.
+		motion.Ending = r.ending()
+	}
+	return motion, nil
+}
+
+// carryOut makes a move of r in the open transaction.
+func (r *Operation) carryOut(ctx context.Context, q engine.Querier, m *engine.Motion) error {
+	changed := &ContractError{r.StatusRef(), "its evidence was changed while it ran"}
+	err := q.Move(ctx, m)
+	switch {
+	case err != nil && engine.Whole(err) == nil: // the two rows always move together
+		return changed
+	case err != nil:
+		return err
+	case m.Answer == engine.Stored:
+		r.operation, r.event = m.Operation, m.Event
+		return nil
+	}
+	now := Operation{operation: r.operation}
+	if err := now.readEvent(ctx, q); err != nil {
 		return err
 	}
-	if err := endAttempt(ctx, q, a); err != nil {
-		return err
+	if reflect.DeepEqual(now.event, r.event) {
+		return changed
 	}
-	if err := r.moveOperation(ctx, q, o); err != nil {
-		return err
-	}
-	r.operation, r.event = o, e
-	return nil
+	return ErrLeaseLost
+}
+
+// confirm writes the event as it is. A transaction that finds stored what it was
+// to store would write nothing, and commit without waiting for anybody; with this
+// it is durable no earlier than what it has found, on a standby, too.
+func (r *Operation) confirm(ctx context.Context, q engine.Querier) error {
+	return r.carryOut(ctx, q, r.stay())
+}
+
+// stay is a move that changes nothing.
+func (r *Operation) stay() *engine.Motion {
+	return &engine.Motion{FromOperation: r.operation, Operation: r.operation, FromEvent: r.event, Event: r.event}
 }
 
 // moved is what a move makes of the rows that r holds, if it is allowed.
@@ -78,58 +112,6 @@ func (r *Operation) moved(m move) (o dbgen.Operation, e dbgen.Outbox, err error)
 	return o, e, nil
 }
 
-func (r *Operation) moveEvent(ctx context.Context, q dbgen.Querier, to dbgen.Outbox) error {
-	from := &r.event
-	n, err := q.MoveEvent(ctx, dbgen.MoveEventParams{
-		State: to.State, LeaseOwner: to.LeaseOwner, LeaseUntil: to.LeaseUntil, AttemptCount: to.AttemptCount,
-		UpdatedAt: to.UpdatedAt, RowDigest: to.RowDigest, NextAttemptAt: to.NextAttemptAt, Decisions: to.Decisions,
-		OperationPK: from.OperationPK, FromDigest: from.RowDigest, FromState: from.State, Fence: from.AttemptCount,
-		FromLeaseOwner: from.LeaseOwner.String, FromLeaseUntil: from.LeaseUntil.Int64,
-		FromNextAttemptAt: from.NextAttemptAt, FromUpdatedAt: from.UpdatedAt, FromDecisions: from.Decisions,
-		EventID: from.EventID, PayloadJSON: from.PayloadJSON, Lane: from.Lane, CreatedAt: from.CreatedAt,
-	})
-	if err == nil && n != 1 {
-		err = ErrLeaseLost
-	}
-	return err
-}
-
-// moveOperation follows its event. They always move together, so a row that is
-// not as it was read was changed past the runtime.
-func (r *Operation) moveOperation(ctx context.Context, q dbgen.Querier, to dbgen.Operation) error {
-	from := &r.operation
-	n, err := q.MoveOperation(ctx, dbgen.MoveOperationParams{
-		State: to.State, UpdatedAt: to.UpdatedAt, CompletedAt: to.CompletedAt, Reason: to.Reason, RowDigest: to.RowDigest,
-		OperationPK: from.OperationPK, FromDigest: from.RowDigest, FromState: from.State,
-		FromUpdatedAt: from.UpdatedAt, FromReason: from.Reason,
-		TenantID: from.TenantID, SubjectID: from.SubjectID, ToolName: from.ToolName, IdempotencyKey: from.IdempotencyKey,
-		RequestSha256: from.RequestSha256, ArgumentsJSON: from.ArgumentsJSON,
-		InputSchemaRevision: from.InputSchemaRevision, OutputSchemaRevision: from.OutputSchemaRevision,
-		EffectRevision: from.EffectRevision, HandlerRevision: from.HandlerRevision,
-		ProducerRevision: from.ProducerRevision, PolicyRevision: from.PolicyRevision,
-		ApprovalID: from.ApprovalID, ApproverID: from.ApproverID, ApprovalDigest: from.ApprovalDigest,
-		ApprovalExpiresAt: from.ApprovalExpiresAt, ApprovedAt: from.ApprovedAt,
-		FirstOperationID: from.FirstOperationID, FirstCallID: from.FirstCallID, FirstResponseID: from.FirstResponseID,
-		FirstProvider: from.FirstProvider, FirstAPIFamily: from.FirstAPIFamily,
-		FirstAdapterRevision: from.FirstAdapterRevision, StatusRef: from.StatusRef, CreatedAt: from.CreatedAt,
-		EffectKind: from.EffectKind,
-	})
-	if err == nil && n != 1 {
-		err = &ContractError{r.StatusRef(), "its evidence was changed while it ran"}
-	}
-	return err
-}
-
-// endAttempt records how an attempt has ended, if one was running. One of which
-// that is known already, because its worker said that it does not know, keeps it.
-func endAttempt(ctx context.Context, q dbgen.Querier, a *dbgen.Attempt) error {
-	if a == nil {
-		return nil
-	}
-	_, err := q.InsertAttempt(ctx, dbgen.InsertAttemptParams(*a))
-	return err
-}
-
 // attemptRow is how the attempt that is running ends, or nil where none is.
 func (r *Operation) attemptRow(how Ending, now int64) *dbgen.Attempt {
 	if r.event.State != string(eventProcessing) {
@@ -144,19 +126,15 @@ func (r *Operation) attemptRow(how Ending, now int64) *dbgen.Attempt {
 	return a
 }
 
-// extend moves the end of the lease, under the fence that it was given with.
-func (r *Operation) extend(ctx context.Context, q dbgen.Querier, leaseUntil int64) error {
+// extended moves the end of the lease, under the fence that it was given with.
+func (r *Operation) extended(leaseUntil int64) (*engine.Motion, error) {
 	if err := r.intact(); err != nil {
-		return err
+		return nil, err
 	}
-	e := r.event
-	e.LeaseUntil, e.NextAttemptAt = sql.NullInt64{Int64: leaseUntil, Valid: true}, leaseUntil
-	tables.Outbox.Seal(&e)
-	err := r.moveEvent(ctx, q, e)
-	if err == nil {
-		r.event = e
-	}
-	return err
+	m := r.stay()
+	m.Event.LeaseUntil, m.Event.NextAttemptAt = sql.NullInt64{Int64: leaseUntil, Valid: true}, leaseUntil
+	tables.Outbox.Seal(&m.Event)
+	return m, nil
 }
 
 // intact holds both rows against their digests: a move must not give a row that

@@ -16,7 +16,7 @@ import (
 func (s *Ledger) Pause(ctx context.Context, tool, actor, reason string, now int64) error {
 	row := dbgen.PausedTool{ToolName: tool, Actor: actor, Reason: reason, PausedAt: now}
 	tables.PausedTools.Seal(&row)
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		n, err := q.PauseTool(ctx, dbgen.PauseToolParams(row))
 		if err != nil || n == 0 {
 			return err
@@ -34,7 +34,7 @@ func countPauses(ctx context.Context, q dbgen.Querier, added int64) error {
 }
 
 func (s *Ledger) Resume(ctx context.Context, tool, actor, reason string, now int64) error {
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		p, err := q.GetPausedTool(ctx, tool)
 		if there, err := found(err); !there {
 			return err
@@ -60,7 +60,7 @@ func (s *Ledger) Resume(ctx context.Context, tool, actor, reason string, now int
 
 // Paused reports whether a tool is paused.
 func (s *Ledger) Paused(ctx context.Context, tool string) (paused bool, err error) {
-	err = s.engine.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Peek(ctx, func(ctx context.Context, q engine.Querier) error {
 		n, err := q.IsPaused(ctx, tool)
 		paused = n > 0
 		return err

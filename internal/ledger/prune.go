@@ -30,7 +30,7 @@ const PrunePage = 1000
 // may be pruned. Nobody keeps an index for that: an operation ends after it was
 // accepted, so the first page that was accepted too late is the last.
 func (s *Ledger) Prunable(ctx context.Context, after int64, p Pruning) (pks []int64, last int64, rows int, more bool, err error) {
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		pks, last, more = nil, after, false
 		newest, receipt, err := newestOf(ctx, q)
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *Ledger) Prunable(ctx context.Context, after int64, p Pruning) (pks []in
 // are there: what has gone meanwhile is passed over, and what does not hold
 // together is named and stays.
 func (s *Ledger) Bury(ctx context.Context, pks []int64, p Pruning) (buried int64, damaged []string, err error) {
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		buried, damaged = 0, nil
 		newest, receipt, err := newestOf(ctx, q)
 		if err != nil {
@@ -212,7 +212,7 @@ type CallIdentity struct{ row dbgen.CallBinding }
 // bound before a time and whose operation is not there: it was pruned, or the
 // call was refused. One that does not fit its digest stays for the audit.
 func (s *Ledger) Strays(ctx context.Context, after StrayPage, before int64) (page StrayPage, err error) {
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		k := after.last
 		rows, err := q.ListCallBindingAges(ctx, dbgen.ListCallBindingAgesParams{Before: before, Page: PrunePage,
 			TenantID: k.TenantID, SubjectID: k.SubjectID, Provider: k.Provider,
@@ -234,7 +234,7 @@ func (s *Ledger) Strays(ctx context.Context, after StrayPage, before int64) (pag
 // Unbind removes call identities in one transaction. It decides again by the
 // rows that are there: one whose operation has come meanwhile stays.
 func (s *Ledger) Unbind(ctx context.Context, calls []CallIdentity) (removed int64, err error) {
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		removed = 0
 		for _, call := range calls {
 			c := &call.row

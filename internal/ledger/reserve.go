@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -53,51 +55,109 @@ var (
 // decides again what the caller has read: the row that is there wins. With an
 // admission it returns the new record; where the tool is paused and an attempt would
 // follow at once, it binds the call identity and returns ErrPaused.
-func (s *Ledger) Reserve(ctx context.Context, v Reservation) (r *Operation, err error) {
-	binding := bindingOf(v)
-	var o dbgen.Operation
-	if v.Admission != nil {
-		o = newOperation(v)
+func (s *Ledger) Reserve(ctx context.Context, v Reservation) (*Operation, error) {
+	if v.Admission == nil {
+		return nil, s.bindAndCheck(ctx, v)
 	}
-	if err := s.holdsCall(v, &o); err != nil {
+	if err := s.mayReserve(v); err != nil {
 		return nil, err
 	}
-	tried, stored, doubt := s.reserveAtOnce(ctx, v, o, binding)
-	if stored {
-		return tried, nil
-	}
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		r, err = s.reserveIn(ctx, q, v, o, binding)
-		if doubt != nil && errors.Is(err, ErrScopeChanged) {
-			r, err = tried.recover(ctx, q)
+	r := s.reservation(v)
+	for again := 0; ; again++ {
+		err := s.engine.Reserve(ctx, r)
+		if errors.Is(err, engine.ErrCommitUnknown) {
+			// An earlier try may have stored it.
+			err = engine.Whole(engine.InDoubt(s.engine.Write(ctx, engine.Again(r))))
 		}
-		return err
-	})
-	if err == nil && v.Admission != nil && r == nil {
-		return nil, ErrPaused
+		if err != nil {
+			return nil, err
+		}
+		if r.Answer != engine.Late || again == maxLate {
+			return s.reserved(ctx, v, r)
+		}
+		if v, err = s.later(v); err != nil {
+			return nil, err
+		}
+		r = s.reservation(v)
 	}
-	return r, inDoubt(err, doubt)
 }
 
-// reserveIn is the body of a reservation's transaction, which is to end after it. The
-// rows are made anew where the clock is no longer what it was. Without an error there is
-// no record where the tool is paused.
-func (s *Ledger) reserveIn(ctx context.Context, q dbgen.Querier, v Reservation, o dbgen.Operation, binding dbgen.InsertCallBindingParams) (*Operation, error) {
-	if now := s.anew(v.term()).Now; v.Admission != nil && now != v.Now {
+// mayReserve checks what needs no transaction.
+func (s *Ledger) mayReserve(v Reservation) error {
+	if v.Now >= v.Admission.Approval.ExpiresAt {
+		return ErrApprovalExpired
+	}
+	return s.holdsCall(v, new(newOperation(v)))
+}
+
+// maxLate bounds how often rows are made anew because their time has passed before they
+// were stored.
+const maxLate = 8
+
+// clockTolerance is by how many seconds the time that a reservation stores may differ from
+// the ledger's at that moment.
+const clockTolerance = 1
+
+// reservation makes the rows of a new operation. By the ledger's own clock they are for
+// the time of v, or a later one; a clock that the host gave is believed.
+func (s *Ledger) reservation(v Reservation) *engine.Reservation {
+	r := &engine.Reservation{}
+	at := func(now int64) {
 		v.Now = now
-		o, binding = newOperation(v), bindingOf(v)
+		o := newOperation(v)
+		r.Binding, r.Until = bindingOf(v), contract.MaxTime
+		r.Make = func(pk int64) (dbgen.Operation, dbgen.Outbox) {
+			o.OperationPK = pk
+			return o, newEvent(o, v)
+		}
+		if v.Admission.Own {
+			r.From, r.Until = now-clockTolerance, min(now+1+clockTolerance, v.Admission.Approval.ExpiresAt)
+		}
 	}
-	if err := bindCall(ctx, q, binding); err != nil {
-		return nil, err
+	at(v.Now)
+	r.Renew = func(now int64) bool {
+		if now >= v.Admission.Approval.ExpiresAt {
+			return false
+		}
+		at(now)
+		return true
 	}
-	if v.Admission == nil {
-		return nil, checkScope(ctx, q, v)
+	return r
+}
+
+// later is v at the present time of the ledger's clock.
+func (s *Ledger) later(v Reservation) (Reservation, error) {
+	v.Now = s.anew(v.term()).Now
+	return v, s.mayReserve(v)
+}
+
+// reserved is what became of a reservation.
+func (s *Ledger) reserved(ctx context.Context, v Reservation, r *engine.Reservation) (*Operation, error) {
+	switch r.Answer {
+	case engine.Stored:
+		return &Operation{operation: r.Operation, event: r.Event}, nil
+	case engine.Bound:
+		return nil, ErrCallIDConflict
+	case engine.Paused:
+		v.Admission = nil // the call identity alone
+		return nil, cmp.Or(s.BindCall(ctx, v), error(ErrPaused))
 	}
-	r, err := insertOperation(ctx, q, v, o)
-	if err == nil && r != nil && s.anew(v.term()).Now >= v.Admission.Approval.ExpiresAt {
-		err = ErrApprovalExpired // nothing comes between this and the commit
+	return nil, ErrScopeChanged
+}
+
+// bindAndCheck binds a call identity that makes no operation, while the scope is as the
+// caller has found it.
+func (s *Ledger) bindAndCheck(ctx context.Context, v Reservation) error {
+	if err := s.holdsCall(v, nil); err != nil {
+		return err
 	}
-	return r, err
+	binding := bindingOf(v)
+	return s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
+		if err := bindCall(ctx, q, &binding); err != nil {
+			return err
+		}
+		return checkScope(ctx, q, v)
+	})
 }
 
 // term is the lease that the operation is reserved with.
@@ -115,12 +175,20 @@ func (s *Ledger) BindCall(ctx context.Context, v Reservation) error {
 		return err
 	}
 	binding := bindingOf(v)
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
-		return bindCall(ctx, q, binding)
+	return s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
+		return bindCall(ctx, q, &binding)
 	})
 }
 
-func bindingOf(v Reservation) dbgen.InsertCallBindingParams {
+func bindCall(ctx context.Context, q dbgen.Querier, b *dbgen.CallBinding) error {
+	answer, err := engine.Bind(ctx, q, b)
+	if err == nil && answer == engine.Bound {
+		err = ErrCallIDConflict
+	}
+	return err
+}
+
+func bindingOf(v Reservation) dbgen.CallBinding {
 	p, c := v.Bound.Principal(), v.Bound.Call()
 	row := dbgen.CallBinding{
 		TenantID: p.TenantID, SubjectID: p.SubjectID, Provider: c.Provider, APIFamily: c.APIFamily,
@@ -128,24 +196,7 @@ func bindingOf(v Reservation) dbgen.InsertCallBindingParams {
 		CreatedAt: v.Now, StatusRef: v.StatusRef,
 	}
 	tables.CallBindings.Seal(&row)
-	return dbgen.InsertCallBindingParams(row)
-}
-
-func bindCall(ctx context.Context, q dbgen.Querier, row dbgen.InsertCallBindingParams) error {
-	n, err := q.InsertCallBinding(ctx, row)
-	if err != nil || n == 1 {
-		return err
-	}
-	// The row is written, because an intent may rest on it now, and a pruning that
-	// does not see the intent yet must not remove it.
-	fingerprint, err := q.HoldCallBinding(ctx, dbgen.HoldCallBindingParams{
-		TenantID: row.TenantID, SubjectID: row.SubjectID, Provider: row.Provider,
-		APIFamily: row.APIFamily, ResponseID: row.ResponseID, CallID: row.CallID,
-	})
-	if err == nil && fingerprint != row.FingerprintSha256 {
-		err = ErrCallIDConflict
-	}
-	return err
+	return row
 }
 
 // checkScope holds the scope against what the caller has read.
@@ -159,44 +210,6 @@ func checkScope(ctx context.Context, q dbgen.Querier, v Reservation) error {
 		return ErrScopeChanged
 	}
 	return nil
-}
-
-// insertOperation inserts an approved intent and its event together, unless the
-// scope is taken or was. It returns nil where the tool is paused and an attempt would
-// follow at once.
-func insertOperation(ctx context.Context, q dbgen.Querier, v Reservation, o dbgen.Operation) (*Operation, error) {
-	scope, err := q.ScopeTaken(ctx, dbgen.ScopeTakenParams(scopeOf(v.Bound)))
-	switch {
-	case err != nil:
-		return nil, err
-	case scope.Taken != 0:
-		return nil, ErrScopeChanged
-	case scope.Paused != 0 && v.Admission.Worker != "":
-		return nil, nil
-	}
-	row := dbgen.InsertOperationParams{
-		TenantID: o.TenantID, SubjectID: o.SubjectID, ToolName: o.ToolName, IdempotencyKey: o.IdempotencyKey,
-		RequestSha256: o.RequestSha256, ArgumentsJSON: o.ArgumentsJSON,
-		InputSchemaRevision: o.InputSchemaRevision, OutputSchemaRevision: o.OutputSchemaRevision,
-		EffectRevision: o.EffectRevision, HandlerRevision: o.HandlerRevision,
-		ProducerRevision: o.ProducerRevision, PolicyRevision: o.PolicyRevision,
-		ApprovalID: o.ApprovalID, ApproverID: o.ApproverID, ApprovalDigest: o.ApprovalDigest,
-		ApprovalExpiresAt: o.ApprovalExpiresAt, ApprovedAt: o.ApprovedAt,
-		FirstOperationID: o.FirstOperationID, FirstCallID: o.FirstCallID, FirstResponseID: o.FirstResponseID,
-		FirstProvider: o.FirstProvider, FirstAPIFamily: o.FirstAPIFamily,
-		FirstAdapterRevision: o.FirstAdapterRevision, StatusRef: o.StatusRef, State: o.State,
-		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, CompletedAt: o.CompletedAt, Reason: o.Reason,
-		RowDigest: o.RowDigest, EffectKind: o.EffectKind,
-	}
-	pk, err := q.InsertOperation(ctx, row)
-	if inserted, err := found(err); err != nil { // PostgreSQL does not see who is faster
-		return nil, err
-	} else if !inserted {
-		return nil, ErrScopeChanged
-	}
-	o.OperationPK = pk
-	e := newEvent(o, v)
-	return &Operation{operation: o, event: e}, q.InsertEvent(ctx, dbgen.InsertEventParams(e))
 }
 
 func newOperation(v Reservation) dbgen.Operation {

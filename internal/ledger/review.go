@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/tables"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -43,7 +44,7 @@ type Settlement struct {
 // repetition of the decision that was made finds it done.
 func (s *Ledger) Resolve(ctx context.Context, v Settlement) error {
 	defer Endings.Ring(v.Operation.StatusRef())
-	return s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	return s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		o, err := q.GetOperation(ctx, v.Operation.operation.OperationPK)
 		if there, err := found(err); err != nil {
 			return err
@@ -92,7 +93,7 @@ func (v Settlement) refused() error {
 
 // settle does what was decided. decisions is how many there are with it: the event
 // counts them, so that the audit misses one that is gone.
-func (r *Operation) settle(ctx context.Context, q dbgen.Querier, v Settlement, decisions int64) error {
+func (r *Operation) settle(ctx context.Context, q engine.Querier, v Settlement, decisions int64) error {
 	switch v.Decision {
 	case ConfirmedDone:
 		if err := r.accept(ctx, q, Commitment{Operation: r, Evidence: v.Evidence, Now: v.Now}); err != nil {
@@ -110,7 +111,7 @@ func (r *Operation) settle(ctx context.Context, q dbgen.Querier, v Settlement, d
 }
 
 // resolvedBefore finds out whether v was decided before.
-func (r *Operation) resolvedBefore(ctx context.Context, q dbgen.Querier, v Settlement) error {
+func (r *Operation) resolvedBefore(ctx context.Context, q engine.Querier, v Settlement) error {
 	rows, err := q.ListResolutions(ctx, r.operation.OperationPK)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ type Reviewed struct {
 
 // Review lists operations in review after the one that after names.
 func (s *Ledger) Review(ctx context.Context, after string, limit int) (items []Reviewed, err error) {
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		items = nil
 		var pk int64
 		if after != "" {

@@ -68,7 +68,7 @@ func (l *Lent) QueryRowContext(ctx context.Context, query string, args ...any) *
 func (s *Ledger) CommitWith(ctx context.Context, c *Operation, effect func(*Lent) (toolresult.Evidence, error), clock func() int64) (r *Operation, err error) {
 	defer Endings.Ring(c.StatusRef())
 	fence := c.Fence()
-	err = s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) (err error) {
+	err = s.engine.WriteWith(ctx, func(ctx context.Context, q engine.Querier, tx dbgen.DBTX) (err error) {
 		if r, err = claimed(ctx, q, c); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 // more than once.
 func (s *Ledger) Update(ctx context.Context, do func(ctx context.Context, u *Update) error) error {
 	var last *Update
-	err := s.engine.WriteWith(ctx, func(ctx context.Context, q dbgen.Querier, tx dbgen.DBTX) error {
+	err := s.engine.WriteWith(ctx, func(ctx context.Context, q engine.Querier, tx dbgen.DBTX) error {
 		u := &Update{store: s, querier: q, own: tx, Lent: lend(tx)}
 		last = u
 		defer u.end()
@@ -31,7 +31,7 @@ func (s *Ledger) Update(ctx context.Context, do func(ctx context.Context, u *Upd
 // An Update is a transaction of the host's that is the store's.
 type Update struct {
 	store   *Ledger
-	querier dbgen.Querier
+	querier engine.Querier
 	own     dbgen.DBTX
 	*Lent
 
@@ -80,26 +80,46 @@ func (s *Ledger) join(ctx context.Context, h engine.HostTx, committed func(), un
 	return j.Join(ctx, h, unit)
 }
 
-// ReserveWith is reserve for a new operation in a transaction of the host's, of whose end
+// errLate says that the time of a reservation's rows has passed.
+var errLate = errors.New("the time of the rows has passed")
+
+// ReserveWith is Reserve for a new operation in a transaction of the host's, of whose end
 // committed is told where the store learns of it. Where the scope is taken the record is
 // nil, and seen says by what.
 func (s *Ledger) ReserveWith(ctx context.Context, tx engine.HostTx, committed func(), v Reservation) (r *Operation, seen Known, err error) {
-	o, binding := newOperation(v), bindingOf(v)
-	if err := s.holdsCall(v, &o); err != nil {
+	if err := s.mayReserve(v); err != nil {
 		return nil, seen, err
 	}
-	err = s.join(ctx, tx, committed, func(ctx context.Context, q dbgen.Querier) (err error) {
-		r, seen = nil, Known{}
-		made, err := s.reserveIn(ctx, q, v, o, binding)
-		if !errors.Is(err, ErrScopeChanged) {
-			r = made
+	for again := 0; ; again++ {
+		err = s.join(ctx, tx, committed, func(ctx context.Context, q engine.Querier) (err error) {
+			r, seen, err = s.reserveIn(ctx, q, v)
 			return err
+		})
+		if !errors.Is(err, errLate) || again == maxLate {
+			return r, seen, err
 		}
+		if v, err = s.later(v); err != nil {
+			return nil, seen, err
+		}
+	}
+}
+
+// reserveIn is the body of ReserveWith.
+func (s *Ledger) reserveIn(ctx context.Context, q engine.Querier, v Reservation) (r *Operation, seen Known, err error) {
+	made := s.reservation(v)
+	if err := q.Reserve(ctx, made); err != nil && engine.Whole(err) != nil {
+		return nil, seen, err
+	}
+	switch made.Answer {
+	case engine.Late:
+		return nil, seen, errLate
+	case engine.Taken:
 		seen, _, err = look(ctx, q, lookupOf(v.Bound))
 		if err == nil && seen.Current == nil && !seen.Pruned {
 			err = fmt.Errorf("%w: %w", engine.ErrRepeat, ErrScopeChanged) // who has taken it is not seen
 		}
-		return err
-	})
+		return nil, seen, err
+	}
+	r, err = s.reserved(ctx, v, made)
 	return r, seen, err
 }

@@ -2,10 +2,12 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
@@ -38,7 +40,7 @@ type Supply struct {
 // others waiting. Lanes of paused tools, and of versions that the worker does not
 // know, are passed over.
 func (s *Ledger) Due(ctx context.Context, d Demand) (u Supply, err error) {
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		tools, err := q.ListPausedTools(ctx)
 		if err != nil {
 			return err
@@ -100,18 +102,34 @@ func shareOut(waiting []Share, room map[string]int, limit int) (shares []Share, 
 	return shares, last
 }
 
-// held runs change on the present rows of a claimed operation, if the claim still
-// holds, and returns the record. One whose attempt has ended in this way already is
-// left as it is: the answer to the commit was lost.
-func (s *Ledger) held(ctx context.Context, c *Operation, how Ending, change func(context.Context, dbgen.Querier, *Operation) error) (r *Operation, err error) {
-	fence := c.Fence()
-	err = s.engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) (err error) {
+// held makes a move of a claimed operation, if the claim still holds, and returns the
+// record. One whose attempt has ended in this way already is left as it is: the answer to
+// the commit was lost.
+func (s *Ledger) held(ctx context.Context, c *Operation, how Ending, change func(*Operation) (*engine.Motion, error)) (r *Operation, err error) {
+	fence, unknown := c.Fence(), false
+	if c.mayEnd(fence) == nil {
+		// From the rows of the claim, if nobody has touched them.
+		if m, err := change(c); err == nil {
+			err := s.engine.Move(ctx, m)
+			if err == nil && m.Answer == engine.Stored {
+				return &Operation{operation: m.Operation, event: m.Event, cause: c.cause}, nil
+			}
+			if unknown = errors.Is(err, engine.ErrCommitUnknown); err != nil && !unknown {
+				return nil, err
+			}
+		}
+	}
+	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) (err error) {
 		if r, err = claimed(ctx, q, c); err != nil {
 			return err
 		}
 		lost := r.mayEnd(fence)
 		if lost == nil {
-			return change(ctx, q, r)
+			m, err := change(r)
+			if err != nil {
+				return err
+			}
+			return r.carryOut(ctx, q, m)
 		}
 		rows, err := q.ListAttempts(ctx, r.operation.OperationPK)
 		if err != nil {
@@ -124,6 +142,9 @@ func (s *Ledger) held(ctx context.Context, c *Operation, how Ending, change func
 		}
 		return lost
 	})
+	if unknown {
+		err = engine.InDoubt(err)
+	}
 	return r, err
 }
 
@@ -132,34 +153,37 @@ const renewing Ending = ""
 
 // Renew gives a claim that still holds a new lease.
 func (s *Ledger) Renew(ctx context.Context, c *Operation, lease Term) error {
-	_, err := s.held(ctx, c, renewing, func(ctx context.Context, q dbgen.Querier, r *Operation) error {
-		return r.extend(ctx, q, s.anew(lease).Until)
+	_, err := s.held(ctx, c, renewing, func(r *Operation) (*engine.Motion, error) {
+		return r.extended(s.anew(lease).Until)
 	})
 	return err
 }
 
 // Note records how an attempt has ended, and leaves its lease to run out.
 func (s *Ledger) Note(ctx context.Context, c *Operation, how Ending, now int64) (*Operation, error) {
-	return s.held(ctx, c, how, func(ctx context.Context, q dbgen.Querier, r *Operation) error {
-		return endAttempt(ctx, q, r.attemptRow(how, now))
+	return s.held(ctx, c, how, func(r *Operation) (*engine.Motion, error) {
+		m := r.stay()
+		m.Attempt = r.attemptRow(how, now)
+		return m, nil
 	})
 }
 
 // Postpone ends an attempt of which nobody knows whether it had its effect. The
 // event stays leased until the next attempt, which so knows that one was lost.
 func (s *Ledger) Postpone(ctx context.Context, c *Operation, how Ending, now, until int64) (*Operation, error) {
-	return s.held(ctx, c, how, func(ctx context.Context, q dbgen.Querier, r *Operation) error {
-		if err := endAttempt(ctx, q, r.attemptRow(how, now)); err != nil {
-			return err
+	return s.held(ctx, c, how, func(r *Operation) (*engine.Motion, error) {
+		m, err := r.extended(until)
+		if err == nil {
+			m.Attempt = r.attemptRow(how, now)
 		}
-		return r.extend(ctx, q, until)
+		return m, err
 	})
 }
 
 // Release ends an attempt that did nothing: the operation waits for the next.
 func (s *Ledger) Release(ctx context.Context, c *Operation, how Ending, now, notBefore int64) (*Operation, error) {
-	return s.held(ctx, c, how, func(ctx context.Context, q dbgen.Querier, r *Operation) error {
-		return r.apply(ctx, q, move{to: Pending, now: r.later(now), notBefore: notBefore, ending: how})
+	return s.held(ctx, c, how, func(r *Operation) (*engine.Motion, error) {
+		return r.motion(move{to: Pending, now: r.later(now), notBefore: notBefore, ending: how})
 	})
 }
 
@@ -174,10 +198,10 @@ func (s *Ledger) GiveBack(ctx context.Context, c Claim, now int64, after time.Du
 }
 
 // Fail ends an operation of which nothing was done and nothing will be.
-func (s *Ledger) Fail(ctx context.Context, c *Operation, reason toolresult.Code, now int64) (done *Operation, err error) {
+func (s *Ledger) Fail(ctx context.Context, c *Operation, reason toolresult.Code, now int64) (*Operation, error) {
 	defer Endings.Ring(c.StatusRef())
-	return s.held(ctx, c, endGivenUp, func(ctx context.Context, q dbgen.Querier, r *Operation) error {
-		return r.apply(ctx, q, move{to: Failed, now: r.later(now), reason: reason, ending: endGivenUp})
+	return s.held(ctx, c, endGivenUp, func(r *Operation) (*engine.Motion, error) {
+		return r.motion(move{to: Failed, now: r.later(now), reason: reason, ending: endGivenUp})
 	})
 }
 
@@ -186,7 +210,7 @@ func (s *Ledger) Fail(ctx context.Context, c *Operation, reason toolresult.Code,
 // stopped from outside does not count.
 func (s *Ledger) Tries(ctx context.Context, r *Operation) (n, since int64, err error) {
 	o := &r.operation
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		n, since = 0, o.CreatedAt
 		resolutions, err := q.ListResolutions(ctx, o.OperationPK)
 		if err != nil {
@@ -216,7 +240,7 @@ type KeyUse struct {
 // KeyUse reads what an operation's attempts say of its key. A person's decision
 // to try again changes nothing about that.
 func (s *Ledger) KeyUse(ctx context.Context, r *Operation) (k KeyUse, err error) {
-	err = s.engine.Read(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err = s.engine.Read(ctx, func(ctx context.Context, q engine.Querier) error {
 		k = KeyUse{}
 		rows, err := q.ListAttempts(ctx, r.operation.OperationPK)
 		for _, a := range rows {

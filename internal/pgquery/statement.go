@@ -37,7 +37,7 @@ func (r *recorder) ExecContext(_ context.Context, query string, args ...any) (sq
 var ErrElsewhere = errors.New("pgquery: the session is another's")
 
 // noRow is why a query that has a row in its own session has none.
-func noRow(rows pgx.Rows) error {
+func noRow(rows Rows) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}

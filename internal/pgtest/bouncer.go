@@ -3,6 +3,7 @@ package pgtest
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -61,7 +62,9 @@ func NewBouncer(t testing.TB, address string, settings ...string) *Bouncer {
 		_ = cmd.Wait()
 	})
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(c.folder, ".s.PGSQL.6432")); err == nil {
+		// The socket is there before somebody listens on it.
+		if conn, err := net.Dial("unix", filepath.Join(c.folder, ".s.PGSQL.6432")); err == nil {
+			_ = conn.Close()
 			return b
 		}
 		if time.Since(begun) > 30*time.Second {

@@ -12,7 +12,7 @@ import (
 )
 
 // forTests are the packages that only tests import.
-var forTests = []string{module + "internal/pgtest", module + "toolruntime/toolruntimetest"}
+var forTests = []string{module + "internal/pgtest", module + "internal/verbtest", module + "toolruntime/toolruntimetest"}
 
 // dependencies are the packages of the module, each with all that it is built of.
 func dependencies(t *testing.T) map[string][]string {

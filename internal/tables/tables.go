@@ -20,6 +20,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -160,3 +161,112 @@ func (t *Table[R]) Seal(r *R) {
 func (t *Table[R]) Intact(r *R) bool {
 	return bytes.Equal(reflect.ValueOf(r).Elem().Field(t.digest).Bytes(), t.Digest(r))
 }
+
+// Arrays are the values of rows, a text for each column that is wanted, in the form of
+// PostgreSQL's arrays; a row that is nil is NULL in every column. All columns are wanted
+// where wanted is nil.
+func (t *Table[R]) Arrays(rows []*R, wanted func(column string) bool) []string {
+	var all []string
+	for i, c := range t.Columns {
+		if wanted != nil && !wanted(c.Name) {
+			continue
+		}
+		b := []byte{'{'}
+		for j, r := range rows {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			if r == nil {
+				b = append(b, "NULL"...)
+			} else {
+				b = appendElement(b, c.Kind, reflect.ValueOf(r).Elem().Field(i))
+			}
+		}
+		all = append(all, string(append(b, '}')))
+	}
+	return all
+}
+
+func appendElement(b []byte, kind Kind, v reflect.Value) []byte {
+	switch kind {
+	case Text:
+		b = append(b, '"')
+		for s := v.String(); ; {
+			i := strings.IndexAny(s, `"\`)
+			if i < 0 {
+				return append(append(b, s...), '"')
+			}
+			b = append(append(append(b, s[:i]...), '\\'), s[i])
+			s = s[i+1:]
+		}
+	case Integer:
+		return strconv.AppendInt(b, v.Int(), 10)
+	case NullText, NullInteger:
+		if !v.Field(1).Bool() {
+			return append(b, "NULL"...)
+		}
+		return appendElement(b, kind-NullText, v.Field(0))
+	default:
+		return append(hex.AppendEncode(append(b, `"\\x`...), v.Bytes()), '"')
+	}
+}
+
+// Texts are the values of a row, a text for each column that is wanted; a row that is nil,
+// and NULL, is nil.
+func (t *Table[R]) Texts(r *R, wanted func(column string) bool) []any {
+	var all []any
+	for i, c := range t.Columns {
+		if wanted != nil && !wanted(c.Name) {
+			continue
+		}
+		var text any
+		if r != nil {
+			text = textOf(c.Kind, reflect.ValueOf(r).Elem().Field(i))
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func textOf(kind Kind, v reflect.Value) any {
+	switch kind {
+	case Text:
+		return v.String()
+	case Integer:
+		return strconv.FormatInt(v.Int(), 10)
+	case NullText, NullInteger:
+		if !v.Field(1).Bool() {
+			return nil
+		}
+		return textOf(kind-NullText, v.Field(0))
+	default:
+		return `\x` + hex.EncodeToString(v.Bytes())
+	}
+}
+
+// Integers are values in the form of one of PostgreSQL's arrays.
+func Integers(values []int64) string {
+	b := []byte{'{'}
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, v, 10)
+	}
+	return string(append(b, '}'))
+}
+
+// ChangedOperation tells which columns a move of an operation may change.
+func ChangedOperation(column string) bool { return changedOperation[column] }
+
+// ChangedEvent tells which columns of its event.
+func ChangedEvent(column string) bool { return changedEvent[column] }
+
+// Given tells which columns of receipts and endings the database does not assign.
+func Given(column string) bool { return column != "downstream_pk" && column != "ending_pk" }
+
+var (
+	changedOperation = map[string]bool{"state": true, "updated_at": true, "completed_at": true, "reason": true, "row_digest": true}
+	changedEvent     = map[string]bool{"state": true, "lease_owner": true, "lease_until": true, "attempt_count": true,
+		"updated_at": true, "row_digest": true, "next_attempt_at": true, "decisions": true}
+)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
-	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/hostclock"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+	"github.com/toolruntime/toolruntime-go/internal/verbtest"
 )
 
 // TestClockIsTheServers: whatever the host's clock says, the ledger's is the
@@ -37,11 +37,11 @@ func TestClockIsHeardAgain(t *testing.T) {
 	e, _ := newEngine(t, Options{MaxConns: 1})
 	for _, lost := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		e.clock.last.Store(&reading{server: time.Now().Add(lost), heard: time.Now()})
-		if stored, err := e.Reserve(context.Background(), at(e.Now().Unix(), "b")); stored || err != nil {
-			t.Errorf("a reservation at a time that is %v off: %v, %v", lost, stored, err)
+		if r := at(e.Now().Unix(), "b"); e.Reserve(context.Background(), r) != nil || r.Answer != engine.Late {
+			t.Errorf("a reservation at a time that is %v off: %q", lost, r.Answer)
 		}
 		var off time.Duration
-		err := e.Write(context.Background(), func(context.Context, dbgen.Querier) error {
+		err := e.Write(context.Background(), func(context.Context, engine.Querier) error {
 			off = time.Since(e.Now())
 			return nil
 		})
@@ -49,18 +49,16 @@ func TestClockIsHeardAgain(t *testing.T) {
 			t.Errorf("in the transaction the clock is off by %v, %v", off, err)
 		}
 	}
-	if stored, err := e.Reserve(context.Background(), at(e.Now().Unix(), "b")); !stored || err != nil {
-		t.Errorf("with the time that was heard: %v, %v", stored, err)
+	if r := at(e.Now().Unix(), "b"); e.Reserve(context.Background(), r) != nil || r.Answer != engine.Stored {
+		t.Errorf("with the time that was heard: %q", r.Answer)
 	}
 }
 
 // at is a reservation that holds for two seconds.
-func at(now int64, key string) func(int64) engine.Reservation {
-	return func(pk int64) engine.Reservation {
-		r := reservationOf(key, "call-"+key)(pk)
-		r.From, r.Until = now-1, now+2
-		return r
-	}
+func at(now int64, key string) *engine.Reservation {
+	r := verbtest.Reservation(key, "call-"+key)
+	r.From, r.Until = now-1, now+2
+	return r
 }
 
 // TestSlowAnswer: one that took long is not believed where a better one was heard.
@@ -121,13 +119,10 @@ func TestReservationHasItsTime(t *testing.T) {
 					_ = other.Rollback()
 				}()
 			}
-			stored, err := e.Reserve(context.Background(), func(pk int64) engine.Reservation {
-				r := reservationOf("b", "call-b")(pk)
-				r.From, r.Until = times[0], times[1]
-				return r
-			})
-			if stored || err != nil {
-				t.Errorf("got %v, %v", stored, err)
+			r := verbtest.Reservation("b", "call-b")
+			r.From, r.Until = times[0], times[1]
+			if err := e.Reserve(context.Background(), r); err != nil || r.Answer != engine.Late {
+				t.Errorf("got %q, %v", r.Answer, err)
 			}
 			if after := rows(t, admin); after != before {
 				t.Errorf("rows %v, before %v", after, before)

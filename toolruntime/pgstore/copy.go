@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/bridge"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -32,7 +33,7 @@ func Copy(ctx context.Context, from *toolruntime.Store, url string, opts *Option
 
 func (e *pgEngine) copy(ctx context.Context, from, to *toolruntime.Store, progress func(done, total int64)) (toolruntime.Counts, error) {
 	var none toolruntime.Counts
-	err := e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err := e.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		marked, err := q.InsertMetadata(ctx, dbgen.InsertMetadataParams{MetadataKey: unfinishedCopy, MetadataValue: "1"})
 		if err != nil || marked == 0 {
 			return err

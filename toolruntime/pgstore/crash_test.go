@@ -52,7 +52,7 @@ func TestAskAfterCrash(t *testing.T) {
 			var lost transaction
 			var pid int
 			err = e.with(ctx, func(conn *sql.Conn) (err error) {
-				if lost, err = e.begin(ctx, conn); err != nil {
+				if lost, err = e.begin(ctx, conn, ""); err != nil {
 					return err
 				}
 				return conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&pid)
@@ -63,7 +63,7 @@ func TestAskAfterCrash(t *testing.T) {
 			crash(t, cluster, pid)
 			again := false
 			for range 20 {
-				err := e.WriteWith(ctx, func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+				err := e.WriteWith(ctx, func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 					var id string
 					err := tx.QueryRowContext(ctx, "SELECT pg_current_xact_id()::text").Scan(&id)
 					again = again || id == lost.id

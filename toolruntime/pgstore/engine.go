@@ -27,26 +27,26 @@ const isolation = "REPEATABLE READ"
 
 // Write implements [engine.Engine].
 func (e *pgEngine) Write(ctx context.Context, unit engine.Unit) error {
-	return e.write(ctx, func(ctx context.Context, conn *sql.Conn) error { return unit(ctx, pgquery.New(conn, fromDriver)) })
+	return e.write(ctx, func(ctx context.Context, conn *sql.Conn) error { return unit(ctx, e.querier(conn)) }, plannedByKey)
 }
 
 // WriteWith implements [engine.Engine].
 func (e *pgEngine) WriteWith(ctx context.Context, unit engine.UnitWith) error {
 	return e.write(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		tx := engine.Checked{DBTX: conn, Over: func() error { return over(conn) }}
-		err := unit(ctx, pgquery.New(tx, fromDriver), tx)
+		err := unit(ctx, e.querier(tx), tx)
 		return cmp.Or(over(conn), err)
-	})
+	}, "") // the host's statements are planned as the host has it
 }
 
-func (e *pgEngine) write(ctx context.Context, unit func(context.Context, *sql.Conn) error) error {
+func (e *pgEngine) write(ctx context.Context, unit func(context.Context, *sql.Conn) error, settings string) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
 	defer e.leave()
 	unknown := false // an earlier try may have committed
 	err := e.persist(ctx, func() error {
-		err := e.transact(ctx, unit)
+		err := e.transact(ctx, unit, settings)
 		var answer *lostAnswer
 		if errors.As(err, &answer) {
 			err = e.ask(answer)
@@ -67,7 +67,7 @@ func (e *pgEngine) Read(ctx context.Context, unit engine.Unit) error {
 	}
 	defer e.leave()
 	return e.persist(ctx, func() error {
-		return e.with(ctx, func(conn *sql.Conn) error { return ended(ctx, unit(ctx, pgquery.New(conn, fromDriver))) })
+		return e.with(ctx, func(conn *sql.Conn) error { return ended(ctx, unit(ctx, e.querier(conn))) })
 	})
 }
 
@@ -128,7 +128,7 @@ func (l *lostAnswer) Error() string { return "the answer to a commit was lost" }
 
 // transact runs unit in a transaction of its own. From its turn on, nothing but
 // a network that has gone dead cuts it short.
-func (e *pgEngine) transact(ctx context.Context, unit func(context.Context, *sql.Conn) error) error {
+func (e *pgEngine) transact(ctx context.Context, unit func(context.Context, *sql.Conn) error, settings string) error {
 	return e.with(ctx, func(conn *sql.Conn) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.limit)
 		defer cancel()
@@ -138,7 +138,7 @@ func (e *pgEngine) transact(ctx context.Context, unit func(context.Context, *sql
 				rollback(ctx, conn)
 			}
 		}()
-		tx, err := e.begin(ctx, conn)
+		tx, err := e.begin(ctx, conn, settings)
 		if err == nil {
 			err = call(ctx, unit, conn)
 		}
@@ -189,10 +189,15 @@ func runOf(conn *sql.Conn) (run string) {
 
 const timeline = "pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)"
 
+// plannedByKey are the settings of [byKey] for a transaction. The server keeps the plans
+// that it makes there for those who use the connection afterwards.
+const plannedByKey = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; " +
+	"SET LOCAL plan_cache_mode = force_generic_plan"
+
 // begin also takes the transaction's id and hears the time, in the same round trip.
-func (e *pgEngine) begin(ctx context.Context, conn *sql.Conn) (tx transaction, err error) {
+func (e *pgEngine) begin(ctx context.Context, conn *sql.Conn, settings string) (tx transaction, err error) {
 	sent := time.Now()
-	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; "+e.pin()+"; SELECT pg_catalog.pg_current_xact_id(), "+timeline+", "+serverTime)
+	results, err := run(ctx, conn, "BEGIN ISOLATION LEVEL "+isolation+"; "+e.pin()+"; SELECT pg_catalog.pg_current_xact_id(), "+timeline+", "+serverTime+"; "+settings)
 	if err != nil {
 		return tx, err
 	}
@@ -267,9 +272,10 @@ func (e *pgEngine) persist(ctx context.Context, try func() error) error {
 		away := errors.Is(err, engine.ErrUnavailable) || errors.Is(err, engine.ErrReadOnly)
 		switch code(err) {
 		case "40001", "40P01":
-		case "23505":
+		case "23505", "23502":
 			// Two that insert the same row at once can meet on another unique index
-			// than the one that ON CONFLICT names. The second look sees the row.
+			// than the one that ON CONFLICT names. The second look sees the row. And the
+			// time of a reservation can pass while it waits, which the second look sees.
 			if duplicates++; duplicates > 2 {
 				return err
 			}

@@ -21,7 +21,7 @@ import (
 
 // pair runs two units that each wait, in their first try, until the other has
 // come as far: the conflict between them is certain.
-func pair(t *testing.T, e *pgEngine, bodies [2]func(ctx context.Context, q dbgen.Querier, meet func()) error) (tries int64) {
+func pair(t *testing.T, e *pgEngine, bodies [2]func(ctx context.Context, q engine.Querier, meet func()) error) (tries int64) {
 	t.Helper()
 	var count atomic.Int64
 	var met, done sync.WaitGroup
@@ -29,7 +29,7 @@ func pair(t *testing.T, e *pgEngine, bodies [2]func(ctx context.Context, q dbgen
 	for _, body := range bodies {
 		first := true
 		done.Go(func() {
-			err := e.Write(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+			err := e.Write(context.Background(), func(ctx context.Context, q engine.Querier) error {
 				count.Add(1)
 				return body(ctx, q, func() {
 					if first {
@@ -62,7 +62,7 @@ func operation(t *testing.T, address string, pk string) {
 	}
 }
 
-func touch(ctx context.Context, q dbgen.Querier, pk int64) error {
+func touch(ctx context.Context, q engine.Querier, pk int64) error {
 	o, err := q.GetOperation(ctx, pk)
 	if err != nil {
 		return err
@@ -80,14 +80,14 @@ func touch(ctx context.Context, q dbgen.Querier, pk int64) error {
 func TestConflict(t *testing.T) {
 	e, address := newEngine(t, Options{})
 	operation(t, address, "1")
-	body := func(ctx context.Context, q dbgen.Querier, meet func()) error {
+	body := func(ctx context.Context, q engine.Querier, meet func()) error {
 		if _, err := q.GetOperation(ctx, 1); err != nil {
 			return err
 		}
 		meet()
 		return touch(ctx, q, 1)
 	}
-	tries := pair(t, e, [2]func(context.Context, dbgen.Querier, func()) error{body, body})
+	tries := pair(t, e, [2]func(context.Context, engine.Querier, func()) error{body, body})
 	var updated int64
 	if err := pgtest.Open(t, address).QueryRow("SELECT updated_at FROM operations").Scan(&updated); err != nil {
 		t.Fatal(err)
@@ -104,8 +104,8 @@ func TestDeadlock(t *testing.T) {
 	e, address := newEngine(t, Options{})
 	operation(t, address, "1")
 	operation(t, address, "2")
-	body := func(a, b int64) func(context.Context, dbgen.Querier, func()) error {
-		return func(ctx context.Context, q dbgen.Querier, meet func()) error {
+	body := func(a, b int64) func(context.Context, engine.Querier, func()) error {
+		return func(ctx context.Context, q engine.Querier, meet func()) error {
 			if err := touch(ctx, q, a); err != nil {
 				return err
 			}
@@ -113,7 +113,7 @@ func TestDeadlock(t *testing.T) {
 			return touch(ctx, q, b)
 		}
 	}
-	if tries := pair(t, e, [2]func(context.Context, dbgen.Querier, func()) error{body(1, 2), body(2, 1)}); tries < 3 {
+	if tries := pair(t, e, [2]func(context.Context, engine.Querier, func()) error{body(1, 2), body(2, 1)}); tries < 3 {
 		t.Errorf("%d tries, want 3 at least: no unit was the victim", tries)
 	}
 	var updated [2]int64
@@ -130,7 +130,7 @@ func TestConstraintIsNotRepeatedForever(t *testing.T) {
 	e, address := newEngine(t, Options{})
 	operation(t, address, "1")
 	tries := 0
-	err := e.Write(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+	err := e.Write(context.Background(), func(ctx context.Context, q engine.Querier) error {
 		tries++
 		return q.InsertEvent(ctx, dbgen.InsertEventParams{OperationPK: 1, EventID: "e", State: "nonsense", RowDigest: []byte{}})
 	})
@@ -160,7 +160,7 @@ func TestReadOnly(t *testing.T) {
 func TestKilledBackend(t *testing.T) {
 	e, address := newEngine(t, Options{})
 	admin, tries := pgtest.Open(t, address), 0
-	err := e.Write(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+	err := e.Write(context.Background(), func(ctx context.Context, q engine.Querier) error {
 		if tries++; tries == 1 {
 			if err := putMetadata("first")(ctx, q); err != nil {
 				return err
@@ -181,7 +181,7 @@ func TestKilledBackend(t *testing.T) {
 func TestContexts(t *testing.T) {
 	e, _ := newEngine(t, Options{MaxConns: 1})
 	ctx, cancel := context.WithCancel(context.Background())
-	err := e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err := e.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		waiting, giveUp := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer giveUp()
 		if err := e.Write(waiting, putMetadata("waiter")); !errors.Is(err, context.DeadlineExceeded) {
@@ -203,7 +203,7 @@ func TestContexts(t *testing.T) {
 func TestPanicAndClose(t *testing.T) {
 	e, _ := newEngine(t, Options{MaxConns: 1})
 	ctx := context.Background()
-	err := e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err := e.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		_ = putMetadata("panic")(ctx, q)
 		panic("oops")
 	})
@@ -213,7 +213,7 @@ func TestPanicAndClose(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		_ = e.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 			_ = putMetadata("goexit")(ctx, q)
 			runtime.Goexit()
 			return nil
@@ -330,7 +330,7 @@ func TestLostAnswer(t *testing.T) {
 		if after {
 			want = 1
 		}
-		err = e.Write(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+		err = e.Write(context.Background(), func(ctx context.Context, q engine.Querier) error {
 			tries++
 			return putMetadata("row")(ctx, q)
 		})

@@ -173,7 +173,7 @@ func TestOpenErrors(t *testing.T) {
 
 // countMetadata and putMetadata are units for tests.
 func putMetadata(key string) engine.Unit {
-	return func(ctx context.Context, q dbgen.Querier) error {
+	return func(ctx context.Context, q engine.Querier) error {
 		_, err := q.InsertMetadata(ctx, dbgen.InsertMetadataParams{MetadataKey: key, MetadataValue: "x"})
 		return err
 	}
@@ -181,7 +181,7 @@ func putMetadata(key string) engine.Unit {
 
 func hasMetadata(t *testing.T, e *pgEngine, key string) (has bool) {
 	t.Helper()
-	err := e.Read(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+	err := e.Read(context.Background(), func(ctx context.Context, q engine.Querier) error {
 		rows, err := q.ListMetadata(ctx)
 		has = false
 		for _, m := range rows {

@@ -57,6 +57,30 @@ type waiting[T any] struct {
 	err       error
 }
 
+// all sends statements, and returns the error of each: one with others who come at the
+// same moment, and many together.
+func (g *gatherer[T]) all(ctx context.Context, statements []T) []error {
+	if len(statements) == 1 {
+		return []error{g.do(ctx, statements[0])}
+	}
+	var errs []error
+	for some := range slices.Chunk(statements, maxBatch) {
+		batch := make([]*waiting[T], len(some))
+		for i := range some {
+			batch[i] = &waiting[T]{statement: some[i]}
+		}
+		err := g.apart(ctx, batch)
+		for i := range batch {
+			if err == errApart {
+				errs = append(errs, g.apart(ctx, batch[i:i+1]))
+			} else {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errs
+}
+
 // do sends a statement, with others or alone. Cancelling ctx takes it out of the
 // queue; one whose turn has come is waited for.
 func (g *gatherer[T]) do(ctx context.Context, statement T) error {
@@ -72,7 +96,7 @@ func (g *gatherer[T]) do(ctx context.Context, statement T) error {
 				w.err = g.lead(ctx, w)
 			}
 			if w.err == errApart {
-				return g.alone(ctx, w)
+				return g.apart(ctx, []*waiting[T]{w})
 			}
 			return w.err
 		case <-cancelled:
@@ -140,13 +164,14 @@ func (g *gatherer[T]) sendOn(ctx context.Context, conn *sql.Conn, batch []*waiti
 	return err
 }
 
-func (g *gatherer[T]) alone(ctx context.Context, w *waiting[T]) error {
+// apart sends a batch that nobody joins.
+func (g *gatherer[T]) apart(ctx context.Context, batch []*waiting[T]) error {
 	conn, err := g.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	g.begin(1)
-	return g.sendOn(ctx, conn, []*waiting[T]{w})
+	g.begin(len(batch))
+	return g.sendOn(ctx, conn, batch)
 }
 
 // take begins the batch that w leads, or w alone where another leads by now.

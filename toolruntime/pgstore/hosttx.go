@@ -16,7 +16,6 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/limits"
-	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -184,7 +183,8 @@ func (j *joined) settle(ctx, limited context.Context) error {
 		}
 	}
 	j.e.clock.hear([]byte(strconv.FormatInt(now, 10)), sent)
-	j.pin("search_path", path, j.e.path)
+	j.was = append(j.was, [2]string{"search_path", path})
+	j.pins += setPath(j.e.path) + "; "
 	if conforming != "on" {
 		j.pin("standard_conforming_strings", conforming, "on")
 	}
@@ -217,11 +217,11 @@ func (j *joined) putBack() string {
 // run runs a unit, and again where it has met another: what that has written is seen
 // then.
 func (j *joined) run(ctx context.Context, unit engine.Unit) error {
-	q := pgquery.New(j.db, fromDriver)
+	q := j.e.querier(j.db)
 	for again := 0; ; again++ {
 		err := classify(unit(ctx, q))
-		met := code(err) == "23505" || code(err) == "40P01" || errors.Is(err, sql.ErrNoRows)
-		if err == nil || !met || !j.sees || again == maxAgain {
+		met := code(err) == "23505" || code(err) == "23502" || code(err) == "40P01" || errors.Is(err, sql.ErrNoRows)
+		if err == nil || !met || !j.sees && code(err) != "23502" || again == maxAgain {
 			return err
 		}
 		if err := j.exec(ctx, "ROLLBACK TO SAVEPOINT toolruntime; "+j.pins); err != nil {

@@ -679,7 +679,7 @@ func TestHostAgain(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(way+"/"+tt.name, func(t *testing.T) {
 				g, runs := open(t, address, tt.begin), 0
-				err := e.Join(ctx, g.tx.HostTx(), func(ctx context.Context, q dbgen.Querier) error {
+				err := e.Join(ctx, g.tx.HostTx(), func(ctx context.Context, q engine.Querier) error {
 					if n, err := q.PauseTool(ctx, dbgen.PauseToolParams{ToolName: "tool", Actor: "dana", Reason: "r", PausedAt: 1, RowDigest: make([]byte, 32)}); err != nil || n != 1 {
 						return fmt.Errorf("run %d: %d rows, %w", runs, n, err)
 					}

@@ -261,7 +261,7 @@ func TestClaimsSkip(t *testing.T) {
 	// claim has another worker claim while it holds what it has claimed.
 	var claim func(workers int) error
 	claim = func(workers int) error {
-		return e.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		return e.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 			due, err := q.LockDueInLane(ctx, dbgen.LockDueInLaneParams{Lane: "lane", ToolName: "tool", Now: 100, Page: 1})
 			if claimed = append(claimed, due); err != nil || workers == 1 {
 				return err

@@ -19,13 +19,13 @@ func (e *pgEngine) Peek(ctx context.Context, unit engine.Unit) error {
 	}
 	defer e.leave()
 	return e.persist(ctx, func() error {
-		return ended(ctx, unit(ctx, &peek{Queries: pgquery.New(e.db, fromDriver), e: e}))
+		return ended(ctx, unit(ctx, &peek{Querier: e.querier(e.db), e: e}))
 	})
 }
 
 // peek is a Querier whose Lookup goes with those of others.
 type peek struct {
-	*pgquery.Queries
+	engine.Querier
 	e    *pgEngine
 	last *lookup
 }
@@ -53,7 +53,7 @@ func (p *peek) LookupFree(ctx context.Context, key dbgen.LookupFreeParams) (dbge
 	if l := p.last; l != nil && !l.known.Found && key == dbgen.LookupFreeParams(l.key) {
 		return l.known.Free, nil
 	}
-	return p.Queries.LookupFree(ctx, key)
+	return p.Querier.LookupFree(ctx, key)
 }
 
 // sendLookups obeys ctx: when the leader has no time left, the others go apart.

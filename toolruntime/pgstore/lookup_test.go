@@ -14,6 +14,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+	"github.com/toolruntime/toolruntime-go/internal/verbtest"
 )
 
 // TestLookup: what is looked up together is what the generated queries read, one
@@ -24,8 +25,8 @@ func TestLookup(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			first, address := newEngine(t, Options{MaxConns: 1})
 			ended := mustReserve(t, first, "a", "call-a")
-			if stored, err := first.Commit(ctx, commitmentOf(ended)); !stored || err != nil {
-				t.Fatal(stored, err)
+			if m := verbtest.Commit(ended); first.Move(ctx, m) != nil || m.Answer != engine.Stored {
+				t.Fatal(m.Answer)
 			}
 			mustReserve(t, first, "b", "call-b")
 			if _, err := pgtest.Open(t, address).Exec(`INSERT INTO tombstones (tenant_id, subject_id, tool_name, idempotency_key, status_ref, state, request_sha256,
@@ -83,7 +84,7 @@ func TestLookupOfANewCall(t *testing.T) {
 	r := mustReserve(t, e, "a", "call-a")
 	key := dbgen.LookupParams{TenantID: "t", SubjectID: "s", ToolName: "tool", IdempotencyKey: "b",
 		Provider: "p", APIFamily: "f", ResponseID: "r", CallID: "call-a"}
-	err := e.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	err := e.Peek(ctx, func(ctx context.Context, q engine.Querier) error {
 		if _, err := q.Lookup(ctx, key); !errors.Is(err, sql.ErrNoRows) {
 			t.Errorf("got %v", err)
 		}
@@ -116,7 +117,7 @@ func TestLookupRefused(t *testing.T) {
 	release := hold(t, e)
 	for i, key := range []string{"a", "b\x00", "c"} {
 		all.Go(func() {
-			err := e.Peek(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+			err := e.Peek(context.Background(), func(ctx context.Context, q engine.Querier) error {
 				_, err := q.Lookup(ctx, dbgen.LookupParams{IdempotencyKey: key})
 				return err
 			})

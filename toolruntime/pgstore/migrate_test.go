@@ -20,6 +20,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/migration"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+	"github.com/toolruntime/toolruntime-go/internal/verbtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -292,13 +293,11 @@ func TestLeastPrivilege(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if stored, err := e.Reserve(context.Background(), reservationOf("b", "call-b")); !stored || err != nil {
-		t.Errorf("the shortcut: %v, %v", stored, err)
-	}
+	ended := verbtest.Commit(mustReserve(t, e, "b", "call-b"))
 	var tx transaction
 	err = e.with(context.Background(), func(conn *sql.Conn) (err error) {
 		defer rollback(context.Background(), conn)
-		tx, err = e.begin(context.Background(), conn)
+		tx, err = e.begin(context.Background(), conn, "")
 		return err
 	})
 	if err != nil {
@@ -311,7 +310,7 @@ func TestLeastPrivilege(t *testing.T) {
 	if err := e.ask(&lostAnswer{tx: tx}); !errors.Is(err, engine.ErrCommitUnknown) {
 		t.Errorf("a transaction of another timeline: %v", err)
 	}
-	// Without the sequences there are no shortcuts to a new operation, and no more.
+	// Without the sequence of operations there is no new one, and the error says what to do.
 	if _, err := admin.Exec("REVOKE USAGE ON ALL SEQUENCES IN SCHEMA " + schema + " FROM " + role + "; GRANT USAGE ON SEQUENCE downstream_receipts_downstream_pk_seq TO " + role); err != nil {
 		t.Fatal(err)
 	}
@@ -321,9 +320,13 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 	defer without.Close()
 	for range 2 {
-		if stored, err := without.Reserve(context.Background(), reservationOf("c", "call-c")); stored || err != nil || !without.noKeys.Load() {
-			t.Errorf("the shortcut without its sequence: %v, %v", stored, err)
+		r := verbtest.Reservation("c", "call-c")
+		if err := without.Reserve(context.Background(), r); !errors.Is(err, engine.ErrCannotOpen) || !strings.Contains(err.Error(), "GRANT USAGE ON ALL SEQUENCES IN SCHEMA") {
+			t.Errorf("a reservation without its sequence: %q, %v", r.Answer, err)
 		}
+	}
+	if err := without.Move(context.Background(), ended); err != nil || ended.Answer != engine.Stored {
+		t.Errorf("a move without the sequence: %q, %v", ended.Answer, err)
 	}
 	if _, err := e.db.Exec("DELETE FROM local_receipts"); !errors.As(classify(err), &refused) || refused.Code != "postgres 42501" {
 		t.Errorf("DELETE: %v", err)

@@ -114,8 +114,7 @@ type pgEngine struct {
 	path     string            // the search_path that leads there
 	limit    time.Duration     // of a transaction, on this side of the network
 	retry    time.Duration
-	lock     string      // the lock timeout of a batch
-	noKeys   atomic.Bool // the role may not use the sequence of operations
+	lock     string // the lock timeout of a batch
 
 	clock clock
 	// serverIs is where the store's connections lead, once somebody has asked.

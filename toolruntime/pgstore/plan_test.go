@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+	"github.com/toolruntime/toolruntime-go/internal/verbtest"
 )
 
 // A planNode is what EXPLAIN says of a part of a plan.
@@ -57,8 +59,8 @@ func TestLookupPlan(t *testing.T) {
 	ctx := context.Background()
 	few := func(t *testing.T, e *pgEngine, _ *sql.DB) {
 		r := mustReserve(t, e, "a", "call-a")
-		if stored, err := e.Commit(ctx, commitmentOf(r)); !stored || err != nil {
-			t.Fatal(stored, err)
+		if m := verbtest.Commit(r); e.Move(ctx, m) != nil || m.Answer != engine.Stored {
+			t.Fatal(m.Answer)
 		}
 	}
 	many := func(t *testing.T, e *pgEngine, db *sql.DB) {

@@ -24,9 +24,20 @@ import (
 // pathTo is the search_path of every connection.
 func pathTo(schema string) string { return pgx.Identifier{schema}.Sanitize() + ", pg_temp" }
 
+// literal is a text in a statement, whatever a backslash is in the session.
+func literal(s string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
+}
+
 // pin sets the search_path for a transaction: where a pooler is made to pool
 // transactions while a store is open, the session may be another client's.
-func (e *pgEngine) pin() string { return "SET LOCAL search_path = " + e.path }
+func (e *pgEngine) pin() string { return setPath(e.path) }
+
+// setPath sets it as it is written: SET would write it anew, with other quotes, and
+// statements hold it against what they were given.
+func setPath(path string) string {
+	return "SELECT pg_catalog.set_config('search_path', " + literal(path) + ", true)"
+}
 
 // A PlaceError says that the schema of a ledger is not certain, or not safe. Nothing in
 // the database was changed. It matches toolruntime.ErrContract.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+	"github.com/toolruntime/toolruntime-go/internal/verbtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -271,7 +272,7 @@ func TestTraps(t *testing.T) {
 	var tx transaction
 	err = e.with(context.Background(), func(conn *sql.Conn) (err error) {
 		defer rollback(context.Background(), conn)
-		tx, err = e.begin(context.Background(), conn)
+		tx, err = e.begin(context.Background(), conn, "")
 		return err
 	})
 	if err != nil {
@@ -280,8 +281,8 @@ func TestTraps(t *testing.T) {
 	if err := e.ask(&lostAnswer{tx: tx}); !errors.Is(err, engine.ErrUnavailable) || errors.Is(err, engine.ErrCommitUnknown) {
 		t.Errorf("a transaction that was rolled back: %v", err)
 	}
-	if stored, err := e.Reserve(context.Background(), reservationOf("z", "call-z")); !stored || err != nil {
-		t.Errorf("the shortcut: %v, %v", stored, err)
+	if m := verbtest.Commit(mustReserve(t, e, "z", "call-z")); e.Move(context.Background(), m) != nil || m.Answer != engine.Stored {
+		t.Errorf("a move: %q", m.Answer)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgquery"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+	"github.com/toolruntime/toolruntime-go/internal/verbtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -253,22 +254,38 @@ func TestAnothersSession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	send := func(name string, writes ...*write) {
+		h.t.Helper()
+		give()
+		err := e.with(ctx, func(conn *sql.Conn) error { return e.sendWrites(ctx, conn, writes) })
+		if !errors.Is(err, pgquery.ErrElsewhere) || errors.Is(err, engine.ErrCommitUnknown) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c, d := verbtest.Reservation("c", "call-c"), verbtest.Reservation("d", "call-d")
+	m := verbtest.Commit(r)
+	send("a reservation with a key that was kept", &write{reservation: c})
+	send("a reservation that asks for a key", &write{reservation: c}) // by another connection
+	send("two reservations", &write{reservation: c}, &write{reservation: d})
+	send("a move", &write{motion: m})
+	send("a move and a reservation", &write{motion: m}, &write{reservation: c})
+	if n := [2]int{h.rows("tools"), h.rows("others")}; n != [2]int{1, 1} {
+		t.Errorf("%v operations", n)
+	}
+	// In a transaction, which sets its own, they go on.
 	give()
-	if stored, err := e.Reserve(ctx, reservationOf("c", "call-c")); stored || err != nil {
-		t.Errorf("a reservation: %v, %v", stored, err)
+	if err := e.Reserve(ctx, c); err != nil || c.Answer != engine.Stored {
+		t.Errorf("a reservation goes on in a transaction: %q, %v", c.Answer, err)
 	}
-	// The keys that were kept are used up: the next reservation asks for one.
-	if stored, err := e.Reserve(ctx, reservationOf("c", "call-c")); stored || err != nil {
-		t.Errorf("a reservation with a key: %v, %v", stored, err)
-	}
-	if stored, err := e.Commit(ctx, commitmentOf(r)); stored || err != nil {
-		t.Errorf("a receipt: %v, %v", stored, err)
+	give()
+	if err := e.Move(ctx, m); err != nil || m.Answer != engine.Stored {
+		t.Errorf("a move goes on in a transaction: %q, %v", m.Answer, err)
 	}
 	if err := e.Write(ctx, putMetadata("mine")); err != nil {
 		t.Error(err)
 	}
 	err = e.Snapshot(ctx, func(ctx context.Context, s engine.Snapshot) error {
-		if o, err := s.ListOperations(ctx, dbgen.ListOperationsParams{Page: 10}); err != nil || len(o) != 1 || o[0].IdempotencyKey != "b" {
+		if o, err := s.ListOperations(ctx, dbgen.ListOperationsParams{Page: 10}); err != nil || len(o) != 2 || o[0].IdempotencyKey != "b" {
 			t.Errorf("a snapshot: %v, %v", o, err)
 		}
 		return nil
@@ -288,7 +305,7 @@ func TestAnothersSession(t *testing.T) {
 		}
 	}
 	lookup := func(key string) error {
-		return e.Peek(ctx, func(ctx context.Context, q dbgen.Querier) error {
+		return e.Peek(ctx, func(ctx context.Context, q engine.Querier) error {
 			_, err := q.Lookup(ctx, dbgen.LookupParams{TenantID: "t", SubjectID: "s", ToolName: "tool", IdempotencyKey: key})
 			return err
 		})
@@ -297,7 +314,7 @@ func TestAnothersSession(t *testing.T) {
 	if err := lookup("b"); err != nil {
 		t.Errorf("a lookup goes on with another connection: %v", err)
 	}
-	if n := [2]int{h.rows("tools"), h.rows("others")}; n != [2]int{1, 1} || !hasMetadata(t, e, "mine") {
+	if n := [2]int{h.rows("tools"), h.rows("others")}; n != [2]int{2, 1} || !hasMetadata(t, e, "mine") {
 		t.Errorf("%v operations", n)
 	}
 }

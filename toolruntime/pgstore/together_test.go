@@ -6,18 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
+	"github.com/toolruntime/toolruntime-go/internal/verbtest"
 )
 
 // A tried is what became of a write.
 type tried struct {
-	stored, unknown bool
+	answer engine.Answer
+	err    error // the kind of its error
 }
 
 // hold takes every connection of an engine, until release.
@@ -50,18 +54,17 @@ func awaitQueue[T any](g *gatherer[T], n int) {
 
 // together does writes on an engine whose connections it holds until they all wait:
 // they are one batch.
-func together(t *testing.T, e *pgEngine, writes ...func() (bool, error)) []tried {
+func together(t *testing.T, e *pgEngine, writes ...func() (engine.Answer, error)) []tried {
 	t.Helper()
 	results := make([]tried, len(writes))
 	var all sync.WaitGroup
 	release := hold(t, e)
 	for i, write := range writes {
 		all.Go(func() {
-			stored, err := write()
-			if err != nil && !errors.Is(err, engine.ErrCommitUnknown) {
-				t.Error(err)
+			answer, err := write()
+			if results[i].answer = answer; err != nil {
+				results[i] = tried{err: kindOf(t, err)} // no answer means anything
 			}
-			results[i] = tried{stored, err != nil}
 		})
 		awaitQueue(&e.writes, i+1)
 	}
@@ -70,12 +73,41 @@ func together(t *testing.T, e *pgEngine, writes ...func() (bool, error)) []tried
 	return results
 }
 
-func reserving(e *pgEngine, key, call string) func() (bool, error) {
-	return func() (bool, error) { return e.Reserve(context.Background(), reservationOf(key, call)) }
+func kindOf(t *testing.T, err error) error {
+	t.Helper()
+	for _, kind := range []error{engine.ErrCommitUnknown, engine.ErrConstraint} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	t.Error(err)
+	return err
 }
 
-func committing(e *pgEngine, r engine.Reservation) func() (bool, error) {
-	return func() (bool, error) { return e.Commit(context.Background(), commitmentOf(r)) }
+func reserving(e *pgEngine, key, call string) func() (engine.Answer, error) {
+	return func() (engine.Answer, error) {
+		r := verbtest.Reservation(key, call)
+		err := e.Reserve(context.Background(), r)
+		return r.Answer, err
+	}
+}
+
+// bindingOtherwise reserves with a call identity for something else than others do.
+func bindingOtherwise(e *pgEngine, key, call string) func() (engine.Answer, error) {
+	return func() (engine.Answer, error) {
+		r := verbtest.Reservation(key, call)
+		r.Binding.FingerprintSha256 = strings.Repeat("b", 64)
+		err := e.Reserve(context.Background(), r)
+		return r.Answer, err
+	}
+}
+
+func committing(e *pgEngine, r *engine.Reservation) func() (engine.Answer, error) {
+	return func() (engine.Answer, error) {
+		m := verbtest.Commit(r)
+		err := e.Move(context.Background(), m)
+		return m.Answer, err
+	}
 }
 
 // transactions counts those that have written the operations named.
@@ -94,36 +126,42 @@ func TestTogether(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long; make test-long runs it")
 	}
-	yes, no := tried{stored: true}, tried{}
+	yes, taken, bound, lost := tried{answer: engine.Stored}, tried{answer: engine.Taken}, tried{answer: engine.Bound}, tried{answer: engine.Lost}
+	refused := tried{err: engine.ErrConstraint}
 	const deferred = `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END';
 		CREATE CONSTRAINT TRIGGER late AFTER INSERT ON operations DEFERRABLE INITIALLY DEFERRED
 		FOR EACH ROW WHEN (NEW.idempotency_key = 'd') EXECUTE FUNCTION refuse()`
+	type writes = []func() (engine.Answer, error)
+	atOnce := strings.Replace(deferred, "DEFERRABLE INITIALLY DEFERRED", "", 1)
 	tests := []struct {
 		name   string
 		before string
-		writes func(e *pgEngine, a engine.Reservation) []func() (bool, error)
+		writes func(e *pgEngine, a *engine.Reservation) writes
 		want   []tried
 		rows   [6]int64
 		commit int64 // transactions that have written b and c
 	}{
-		{"new ones", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
-			return []func() (bool, error){reserving(e, "c", "call-c"), committing(e, a), reserving(e, "b", "call-b")}
+		{"new ones", "", func(e *pgEngine, a *engine.Reservation) writes {
+			return writes{reserving(e, "c", "call-c"), committing(e, a), reserving(e, "b", "call-b")}
 		}, []tried{yes, yes, yes}, [6]int64{3, 3, 3, 1, 1, 1}, 1},
-		{"one of a taken scope", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
-			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "a", "call-d"), reserving(e, "c", "call-c")}
-		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
-		{"one that is refused", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
-			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "d", "call-a"), reserving(e, "c", "call-c")}
-		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 2},
-		{"one that is refused at the commit", deferred, func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
-			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "d", "call-d"), reserving(e, "c", "call-c")}
-		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 2},
-		{"two of one scope", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
-			return []func() (bool, error){reserving(e, "b", "call-b"), reserving(e, "b", "call-d"), reserving(e, "c", "call-c")}
-		}, []tried{yes, no, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
-		{"two of one claim", "", func(e *pgEngine, a engine.Reservation) []func() (bool, error) {
-			return []func() (bool, error){committing(e, a), committing(e, a), reserving(e, "b", "call-b"), reserving(e, "c", "call-c")}
-		}, []tried{yes, no, yes, yes}, [6]int64{3, 3, 3, 1, 1, 1}, 1},
+		{"one of a taken scope", "", func(e *pgEngine, a *engine.Reservation) writes {
+			return writes{reserving(e, "b", "call-b"), reserving(e, "a", "call-d"), reserving(e, "c", "call-c")}
+		}, []tried{yes, taken, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
+		{"one of a call that is bound to something else", "", func(e *pgEngine, a *engine.Reservation) writes {
+			return writes{reserving(e, "b", "call-b"), bindingOtherwise(e, "d", "call-a"), reserving(e, "c", "call-c")}
+		}, []tried{yes, bound, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
+		{"one that is refused", atOnce, func(e *pgEngine, a *engine.Reservation) writes {
+			return writes{reserving(e, "b", "call-b"), reserving(e, "d", "call-d"), reserving(e, "c", "call-c")}
+		}, []tried{yes, refused, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 2},
+		{"one that is refused at the commit", deferred, func(e *pgEngine, a *engine.Reservation) writes {
+			return writes{reserving(e, "b", "call-b"), reserving(e, "d", "call-d"), reserving(e, "c", "call-c")}
+		}, []tried{yes, refused, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 2},
+		{"two of one scope", "", func(e *pgEngine, a *engine.Reservation) writes {
+			return writes{reserving(e, "b", "call-b"), reserving(e, "b", "call-d"), reserving(e, "c", "call-c")}
+		}, []tried{yes, taken, yes}, [6]int64{3, 3, 3, 0, 0, 0}, 1},
+		{"two of one claim", "", func(e *pgEngine, a *engine.Reservation) writes {
+			return writes{committing(e, a), committing(e, a), reserving(e, "b", "call-b"), reserving(e, "c", "call-c")}
+		}, []tried{yes, lost, yes, yes}, [6]int64{3, 3, 3, 1, 1, 1}, 1},
 	}
 	for _, tt := range tests {
 		test := func(t *testing.T, mode string) {
@@ -141,11 +179,11 @@ func TestTogether(t *testing.T) {
 			got := together(t, e, tt.writes(e, a)...)
 			for i := range got {
 				// Which of two that are equal is the first is not said.
-				if got[i] == yes && tt.want[i] == no && i > 0 && got[i-1] == no {
-					got[i-1], got[i] = yes, no
+				if got[i] == yes && i > 0 && tt.want[i-1] == yes && got[i-1] == tt.want[i] {
+					got[i-1], got[i] = yes, got[i-1]
 				}
 			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(tried{})); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(tried{}), cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if n := rows(t, admin); n != tt.rows {
@@ -181,12 +219,12 @@ func TestTogetherWithALockedRow(t *testing.T) {
 	if _, err := tx.Exec("SELECT FROM outbox FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	b := func() (bool, error) {
-		stored, err := e.Reserve(ctx, reservationOf("b", "call-b"))
-		return stored, errors.Join(err, tx.Rollback()) // only now can the other go on
+	b := func() (engine.Answer, error) {
+		answer, err := reserving(e, "b", "call-b")()
+		return answer, errors.Join(err, tx.Rollback()) // only now can the other go on
 	}
 	got := together(t, e, committing(e, a), b)
-	if diff := cmp.Diff([]tried{{stored: true}, {stored: true}}, got, cmp.AllowUnexported(tried{})); diff != "" {
+	if diff := cmp.Diff([]tried{{answer: engine.Stored}, {answer: engine.Stored}}, got, cmp.AllowUnexported(tried{}), cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -210,8 +248,8 @@ func TestTogetherLostAnswer(t *testing.T) {
 			before := rows(t, admin)
 			c.armed.Store(true)
 			got := together(t, e, committing(e, a), reserving(e, "b", "call-b"), reserving(e, "c", "call-c"))
-			in := tried{unknown: true}
-			if diff := cmp.Diff([]tried{in, in, in}, got, cmp.AllowUnexported(tried{})); diff != "" || c.armed.Load() {
+			in := tried{err: engine.ErrCommitUnknown}
+			if diff := cmp.Diff([]tried{in, in, in}, got, cmp.AllowUnexported(tried{}), cmpopts.EquateErrors()); diff != "" || c.armed.Load() {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			want := before
@@ -229,14 +267,14 @@ func TestTogetherLostAnswer(t *testing.T) {
 func TestTogetherClose(t *testing.T) {
 	e, _ := newEngine(t, Options{MaxConns: 1})
 	release := hold(t, e)
-	stored, closed := make(chan bool), make(chan error)
+	answers, closed := make(chan engine.Answer), make(chan error)
 	for _, key := range []string{"a", "b"} {
 		go func() {
-			ok, err := e.Reserve(context.Background(), reservationOf(key, "call-"+key))
+			answer, err := reserving(e, key, "call-"+key)()
 			if err != nil {
 				t.Error(err)
 			}
-			stored <- ok
+			answers <- answer
 		}()
 	}
 	awaitQueue(&e.writes, 2)
@@ -245,8 +283,8 @@ func TestTogetherClose(t *testing.T) {
 		e.leave()
 	}
 	release()
-	if first, second := <-stored, <-stored; !first || !second {
-		t.Errorf("stored: %v and %v", first, second)
+	if first, second := <-answers, <-answers; first != engine.Stored || second != engine.Stored {
+		t.Errorf("got %q and %q", first, second)
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
-	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/internal/pgtest"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -26,7 +25,7 @@ type counted struct {
 
 func (c counted) Write(ctx context.Context, unit engine.Unit) error {
 	c.units.Add(1)
-	return c.Engine.Write(ctx, func(ctx context.Context, q dbgen.Querier) error {
+	return c.Engine.Write(ctx, func(ctx context.Context, q engine.Querier) error {
 		c.runs.Add(1)
 		return unit(ctx, q)
 	})

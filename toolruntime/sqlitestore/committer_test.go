@@ -55,7 +55,7 @@ func (e *sqliteEngine) batch(t *testing.T, units ...engine.Unit) []error {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		_ = e.Write(context.Background(), func(context.Context, dbgen.Querier) error {
+		_ = e.Write(context.Background(), func(context.Context, engine.Querier) error {
 			close(entered)
 			<-leave
 			return nil
@@ -85,7 +85,7 @@ func TestBatchKeepsNeighbours(t *testing.T) {
 	e := newTestEngine(t)
 	boom := errors.New("boom")
 	unit := func(name string, then func() error) engine.Unit {
-		return func(context.Context, dbgen.Querier) error {
+		return func(context.Context, engine.Querier) error {
 			if err := e.mark(name, nil); err != nil {
 				return err
 			}
@@ -118,9 +118,9 @@ func TestBatchKeepsNeighbours(t *testing.T) {
 func TestCommitErrorReachesAll(t *testing.T) {
 	e := newTestEngine(t)
 	errs := e.batch(t,
-		func(context.Context, dbgen.Querier) error { return e.mark("a", nil) },
-		func(context.Context, dbgen.Querier) error { return e.mark("b", 42) }, // no such parent: the commit fails
-		func(context.Context, dbgen.Querier) error { return e.mark("c", nil) })
+		func(context.Context, engine.Querier) error { return e.mark("a", nil) },
+		func(context.Context, engine.Querier) error { return e.mark("b", 42) }, // no such parent: the commit fails
+		func(context.Context, engine.Querier) error { return e.mark("c", nil) })
 	for i, err := range errs {
 		if !errors.Is(err, engine.ErrCommitUnknown) {
 			t.Errorf("unit %d: %v, want ErrCommitUnknown", i, err)
@@ -129,7 +129,7 @@ func TestCommitErrorReachesAll(t *testing.T) {
 	if got := e.marks(t); len(got) != 0 {
 		t.Errorf("marks: %v", got)
 	}
-	if err := e.Write(context.Background(), func(context.Context, dbgen.Querier) error { return e.mark("d", nil) }); err != nil {
+	if err := e.Write(context.Background(), func(context.Context, engine.Querier) error { return e.mark("d", nil) }); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -139,9 +139,9 @@ func TestCommitErrorReachesAll(t *testing.T) {
 func TestTransactionLost(t *testing.T) {
 	e := newTestEngine(t)
 	errs := e.batch(t,
-		func(context.Context, dbgen.Querier) error { return e.mark("a", nil) },
-		func(context.Context, dbgen.Querier) error { return e.writer.exec("ROLLBACK") },
-		func(context.Context, dbgen.Querier) error { return e.mark("c", nil) })
+		func(context.Context, engine.Querier) error { return e.mark("a", nil) },
+		func(context.Context, engine.Querier) error { return e.writer.exec("ROLLBACK") },
+		func(context.Context, engine.Querier) error { return e.mark("c", nil) })
 	if diff := cmp.Diff([]string{"a", "c"}, e.marks(t)); diff != "" {
 		t.Errorf("marks (-want +got):\n%s", diff)
 	}
@@ -156,14 +156,14 @@ func TestWithdraw(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		_ = e.Write(context.Background(), func(context.Context, dbgen.Querier) error { close(entered); <-leave; return nil })
+		_ = e.Write(context.Background(), func(context.Context, engine.Querier) error { close(entered); <-leave; return nil })
 	})
 	<-entered
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
 	all.Go(func() {
 		defer close(leave)
-		err = e.Write(ctx, func(context.Context, dbgen.Querier) error { return e.mark("late", nil) })
+		err = e.Write(ctx, func(context.Context, engine.Querier) error { return e.mark("late", nil) })
 	})
 	for e.writer.waiting() < 1 {
 		runtime.Gosched()
@@ -189,7 +189,7 @@ func TestBusy(t *testing.T) {
 	if _, err := other.Exec("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	unit := func(context.Context, dbgen.Querier) error { return e.mark("x", nil) }
+	unit := func(context.Context, engine.Querier) error { return e.mark("x", nil) }
 	if err := e.Write(context.Background(), unit); !errors.Is(err, engine.ErrBusy) {
 		t.Errorf("%v, want ErrBusy", err)
 	}
@@ -214,7 +214,7 @@ func TestClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	nothing := func(context.Context, dbgen.Querier) error { return nil }
+	nothing := func(context.Context, engine.Querier) error { return nil }
 	for name, err := range map[string]error{
 		"write": e.Write(context.Background(), nothing), "read": e.Read(context.Background(), nothing)} {
 		if !errors.Is(err, engine.ErrClosed) {
@@ -258,7 +258,7 @@ func TestSettings(t *testing.T) {
 // where the code is the host's.
 func TestGoexit(t *testing.T) {
 	e := newTestEngine(t)
-	exit := func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+	exit := func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO marks VALUES ('left', NULL)"); err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func TestGoexit(t *testing.T) {
 	// Among others, who may not have been asked yet.
 	<-e.writer.lead
 	p := &pending{ctx: context.Background(), unit: exit, done: make(chan struct{})}
-	other := &pending{ctx: context.Background(), done: make(chan struct{}), unit: func(context.Context, dbgen.Querier, dbgen.DBTX) error { return nil }}
+	other := &pending{ctx: context.Background(), done: make(chan struct{}), unit: func(context.Context, engine.Querier, dbgen.DBTX) error { return nil }}
 	e.writer.queue = []*pending{p, other}
 	go e.writer.turn()
 	<-p.done
@@ -286,7 +286,7 @@ func TestGoexit(t *testing.T) {
 	if p.err == nil || other.err == nil {
 		t.Errorf("%v, %v", p.err, other.err)
 	}
-	err := e.WriteWith(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+	err := e.WriteWith(context.Background(), func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 		var n int
 		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM marks").Scan(&n); err != nil || n != 0 {
 			t.Errorf("%d marks, %v", n, err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 	"github.com/toolruntime/toolruntime-go/toolruntime"
 )
@@ -233,7 +234,7 @@ func TestDatabaseCut(t *testing.T) {
 		t.Fatalf("%d bytes, and %d before", small, large)
 	}
 	// What a host makes through the store is no VACUUM.
-	if err := k.engine.WriteWith(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+	if err := k.engine.WriteWith(context.Background(), func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 		_, err := tx.ExecContext(ctx, "CREATE TABLE app_made (a INTEGER)")
 		return err
 	}); err != nil {
@@ -255,7 +256,7 @@ func TestDatabaseCut(t *testing.T) {
 func TestDetachedAtCommit(t *testing.T) {
 	e := newTestEngine(t)
 	path := e.watch.files[0].name
-	err := e.writer.write(context.Background(), func(ctx context.Context, _ dbgen.Querier, tx dbgen.DBTX) error {
+	err := e.writer.write(context.Background(), func(ctx context.Context, _ engine.Querier, tx dbgen.DBTX) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO marks VALUES ('mine', NULL)"); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
+	"github.com/toolruntime/toolruntime-go/internal/hostclock"
 )
 
 // queries are sqlc's on one connection, but for Lookup. That is nearly all that a
@@ -19,6 +20,7 @@ import (
 // the driver take for its 44 columns is for making objects of them.
 type queries struct {
 	*dbgen.Queries
+	engine.Rows
 	driver *sqlite3.SQLiteConn
 	args   [8]driver.NamedValue
 	values [12]driver.Value
@@ -29,6 +31,7 @@ func newQueries(db dbgen.DBTX, conn *sqlite3.SQLiteConn) *queries {
 	for i := range q.args {
 		q.args[i].Ordinal = i + 1
 	}
+	q.Rows = engine.Rows{Querier: q, Now: func() int64 { return hostclock.Now().Unix() }}
 	return q
 }
 

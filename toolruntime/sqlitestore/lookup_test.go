@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
+	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
 )
 
@@ -51,7 +52,7 @@ func TestLookup(t *testing.T) {
 				IdempotencyKey: scope.IdempotencyKey, Provider: call.Provider, APIFamily: call.APIFamily,
 				ResponseID: call.ResponseID, CallID: call.CallID}
 			want, wantErr := generated.Lookup(context.Background(), key)
-			err := k.engine.Read(context.Background(), func(ctx context.Context, q dbgen.Querier) error {
+			err := k.engine.Read(context.Background(), func(ctx context.Context, q engine.Querier) error {
 				got, err := q.Lookup(ctx, key)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("generated -, read +\n%s", diff)

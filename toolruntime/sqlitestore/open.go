@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -233,7 +234,40 @@ func (e *sqliteEngine) Write(ctx context.Context, unit engine.Unit) error {
 	if e.writer == nil {
 		return &engine.Error{Kind: engine.ErrReadOnly}
 	}
-	return e.writer.write(ctx, func(ctx context.Context, q dbgen.Querier, _ dbgen.DBTX) error { return unit(ctx, q) }, false)
+	return e.writer.write(ctx, func(ctx context.Context, q engine.Querier, _ dbgen.DBTX) error { return unit(ctx, q) }, false)
+}
+
+// Reserve implements [engine.Engine].
+func (e *sqliteEngine) Reserve(ctx context.Context, all ...*engine.Reservation) error {
+	return inChunks(all, func(some []*engine.Reservation) error {
+		return e.Write(ctx, func(ctx context.Context, q engine.Querier) error { return q.Reserve(ctx, some...) })
+	})
+}
+
+// Move implements [engine.Engine].
+func (e *sqliteEngine) Move(ctx context.Context, all ...*engine.Motion) error {
+	return inChunks(all, func(some []*engine.Motion) error {
+		return e.Write(ctx, func(ctx context.Context, q engine.Querier) error { return q.Move(ctx, some...) })
+	})
+}
+
+// maxChunk bounds for how long others wait.
+const maxChunk = 64
+
+// inChunks does things some at a time, each some by one unit. Where that fails and has
+// left nothing behind, it does them one by one.
+func inChunks[T any](all []*T, do func([]*T) error) (err error) {
+	for some := range slices.Chunk(all, maxChunk) {
+		e := do(some)
+		if e == nil || len(some) == 1 || errors.Is(e, engine.ErrCommitUnknown) {
+			err = errors.Join(err, engine.Whole(e))
+			continue
+		}
+		for i := range some {
+			err = errors.Join(err, engine.Whole(do(some[i:i+1])))
+		}
+	}
+	return err
 }
 
 // WriteWith implements [engine.Engine].

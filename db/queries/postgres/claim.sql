@@ -7,3 +7,9 @@ WHERE state IN ('pending', 'processing') AND lane = @lane AND next_attempt_at <=
     AND NOT EXISTS (SELECT 1 FROM paused_tools WHERE paused_tools.tool_name = @tool_name)
 ORDER BY next_attempt_at, operation_pk LIMIT CAST(@page AS BIGINT)
 FOR UPDATE SKIP LOCKED;
+
+-- name: GetClaimedMany :many
+-- GetClaimedMany is GetClaimed for many operations. The parameter is the text of an array.
+SELECT sqlc.embed(operations), sqlc.embed(outbox)
+FROM operations JOIN outbox ON outbox.operation_pk = operations.operation_pk
+WHERE operations.operation_pk = ANY (CAST(CAST(@pks AS TEXT) AS BIGINT[]));

@@ -9,6 +9,87 @@ import (
 	"context"
 )
 
+const getClaimedMany = `-- name: GetClaimedMany :many
+SELECT operations.operation_pk, operations.tenant_id, operations.subject_id, operations.tool_name, operations.idempotency_key, operations.request_sha256, operations.arguments_json, operations.input_schema_revision, operations.output_schema_revision, operations.effect_revision, operations.handler_revision, operations.producer_revision, operations.policy_revision, operations.approval_id, operations.approver_id, operations.approval_digest, operations.approval_expires_at, operations.approved_at, operations.first_operation_id, operations.first_call_id, operations.first_response_id, operations.first_provider, operations.first_api_family, operations.first_adapter_revision, operations.status_ref, operations.state, operations.created_at, operations.updated_at, operations.completed_at, operations.reason, operations.row_digest, operations.effect_kind, outbox.operation_pk, outbox.event_id, outbox.payload_json, outbox.state, outbox.lease_owner, outbox.lease_until, outbox.attempt_count, outbox.created_at, outbox.updated_at, outbox.row_digest, outbox.next_attempt_at, outbox.lane, outbox.decisions
+FROM operations JOIN outbox ON outbox.operation_pk = operations.operation_pk
+WHERE operations.operation_pk = ANY (CAST(CAST($1 AS TEXT) AS BIGINT[]))
+`
+
+type GetClaimedManyRow struct {
+	Operation Operation
+	Outbox    Outbox
+}
+
+// GetClaimedMany is GetClaimed for many operations. The parameter is the text of an array.
+func (q *Queries) GetClaimedMany(ctx context.Context, pks string) ([]GetClaimedManyRow, error) {
+	rows, err := q.db.QueryContext(ctx, getClaimedMany, pks)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []GetClaimedManyRow{}
+	for rows.Next() {
+		var i GetClaimedManyRow
+		if err := rows.Scan(
+			&i.Operation.OperationPK,
+			&i.Operation.TenantID,
+			&i.Operation.SubjectID,
+			&i.Operation.ToolName,
+			&i.Operation.IdempotencyKey,
+			&i.Operation.RequestSha256,
+			&i.Operation.ArgumentsJSON,
+			&i.Operation.InputSchemaRevision,
+			&i.Operation.OutputSchemaRevision,
+			&i.Operation.EffectRevision,
+			&i.Operation.HandlerRevision,
+			&i.Operation.ProducerRevision,
+			&i.Operation.PolicyRevision,
+			&i.Operation.ApprovalID,
+			&i.Operation.ApproverID,
+			&i.Operation.ApprovalDigest,
+			&i.Operation.ApprovalExpiresAt,
+			&i.Operation.ApprovedAt,
+			&i.Operation.FirstOperationID,
+			&i.Operation.FirstCallID,
+			&i.Operation.FirstResponseID,
+			&i.Operation.FirstProvider,
+			&i.Operation.FirstAPIFamily,
+			&i.Operation.FirstAdapterRevision,
+			&i.Operation.StatusRef,
+			&i.Operation.State,
+			&i.Operation.CreatedAt,
+			&i.Operation.UpdatedAt,
+			&i.Operation.CompletedAt,
+			&i.Operation.Reason,
+			&i.Operation.RowDigest,
+			&i.Operation.EffectKind,
+			&i.Outbox.OperationPK,
+			&i.Outbox.EventID,
+			&i.Outbox.PayloadJSON,
+			&i.Outbox.State,
+			&i.Outbox.LeaseOwner,
+			&i.Outbox.LeaseUntil,
+			&i.Outbox.AttemptCount,
+			&i.Outbox.CreatedAt,
+			&i.Outbox.UpdatedAt,
+			&i.Outbox.RowDigest,
+			&i.Outbox.NextAttemptAt,
+			&i.Outbox.Lane,
+			&i.Outbox.Decisions,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockDueInLane = `-- name: LockDueInLane :many
 SELECT operation_pk FROM outbox
 WHERE state IN ('pending', 'processing') AND lane = $1 AND next_attempt_at <= $2

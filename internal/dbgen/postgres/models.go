@@ -3,3 +3,58 @@
 //   sqlc v1.31.1
 
 package postgres
+
+import (
+	"database/sql"
+)
+
+type Operation struct {
+	OperationPK          int64
+	TenantID             string
+	SubjectID            string
+	ToolName             string
+	IdempotencyKey       string
+	RequestSha256        string
+	ArgumentsJSON        string
+	InputSchemaRevision  string
+	OutputSchemaRevision string
+	EffectRevision       string
+	HandlerRevision      string
+	ProducerRevision     string
+	PolicyRevision       string
+	ApprovalID           string
+	ApproverID           string
+	ApprovalDigest       string
+	ApprovalExpiresAt    int64
+	ApprovedAt           int64
+	FirstOperationID     string
+	FirstCallID          string
+	FirstResponseID      string
+	FirstProvider        string
+	FirstAPIFamily       string
+	FirstAdapterRevision string
+	StatusRef            string
+	State                string
+	CreatedAt            int64
+	UpdatedAt            int64
+	CompletedAt          sql.NullInt64
+	Reason               string
+	RowDigest            []byte
+	EffectKind           string
+}
+
+type Outbox struct {
+	OperationPK   int64
+	EventID       string
+	PayloadJSON   string
+	State         string
+	LeaseOwner    sql.NullString
+	LeaseUntil    sql.NullInt64
+	AttemptCount  int64
+	CreatedAt     int64
+	UpdatedAt     int64
+	RowDigest     []byte
+	NextAttemptAt int64
+	Lane          string
+	Decisions     int64
+}
