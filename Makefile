@@ -22,7 +22,7 @@ test: ## Run the tests, but for the long ones (a minute, once everything is buil
 
 # What runs concurrently runs under the race detector; but for what is killed, which that
 # would slow down and not see.
-CONCURRENT = Test(Race|Cancel|Answer|Work|Together|Gather|Commit|Prune|Pause|Detached|HostTx|Completions|Bell|Await|Update)
+CONCURRENT = Test(Race|Cancel|Answer|Work|Together|Gather|Commit|Prune|Pause|Detached|HostTx|Completions|Bell|Await|Update|Verb)
 
 # SQLite is compiled once more for the race detector, which does not look at C.
 RACE = CGO_CFLAGS="-O1 -g0" $(GO) test -race
