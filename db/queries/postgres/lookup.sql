@@ -1,15 +1,11 @@
--- What a dispatch asks and writes, each as one statement. Those of several callers
--- may share a transaction: each has a snapshot of its own, and sees what those
--- before it have written. A statement that writes stores all of its rows or none;
--- where it stores none, the runtime's own transaction says why. Every reason for
--- which it may store them is in its own WHERE, or a unique index, so READ COMMITTED
--- is enough. They are :exec because of what is generated only their text and the
--- order of their parameters are used.
+-- The look at a call before anything is written, and the keys for what is reserved. They
+-- are :exec because of what is generated only their text and the order of their
+-- parameters are used.
 --
--- Each holds the search_path against the one that its connection was given, as a
--- pooler may have given its session away since: it then does nothing, and the
--- transaction that comes after it sets its own. What is called is qualified, and given
--- the very types that the server's function takes: nobody's fits better.
+-- Each holds the search_path against the one that its connection was given, as a pooler
+-- may have given its session away since: it then does nothing. What is called is
+-- qualified, and given the very types that the server's function takes: nobody's fits
+-- better.
 
 -- name: NextOperationKeys :exec
 -- NextOperationKeys takes keys for operations, which the digests of their events bind.
