@@ -292,8 +292,9 @@ func TestVerbsCrossed(t *testing.T) {
 	if err := pgtest.Open(t, address).QueryRow(`SELECT count(*) FILTER (WHERE e.operation_pk IS NULL), count(*) FROM operations o LEFT JOIN outbox e USING (operation_pk)`).Scan(&alone, &operations); err != nil || alone != 0 || operations != 300 {
 		t.Errorf("%d operations, of which %d have no event, %v", operations, alone, err)
 	}
+	// Where both cross, one call may have brought both operations of a round.
 	var calls int
-	if err := pgtest.Open(t, address).QueryRow("SELECT count(*) FROM call_bindings").Scan(&calls); err != nil || calls != 200 {
+	if err := pgtest.Open(t, address).QueryRow("SELECT count(*) FROM call_bindings").Scan(&calls); err != nil || calls < 150 || calls > 200 {
 		t.Errorf("%d call identities, %v", calls, err)
 	}
 }

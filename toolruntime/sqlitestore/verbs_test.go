@@ -66,13 +66,14 @@ func TestReservationPartly(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(once...)
+	hostclock.Set(0)
 	shared := []*engine.Reservation{inTime("d"), late("e"), inTime("f")}
 	units := make([]engine.Unit, len(shared))
 	for i, r := range shared {
 		units[i] = func(ctx context.Context, q engine.Querier) error { return q.Reserve(ctx, r) }
 	}
 	for i, err := range e.batch(t, units...) {
-		if engine.Whole(err) != nil || (err != nil) != (i == 1) {
+		if engine.Whole(err) != nil || err != nil && i != 1 { // it may be run again, and is late from the beginning then
 			t.Errorf("unit %d: %v", i, err)
 		}
 	}
