@@ -114,6 +114,9 @@ func (s *Ledger) reserveIn(ctx context.Context, q engine.Querier, v Reservation)
 	case engine.Late:
 		return nil, seen, errLate
 	case engine.Taken:
+		if err := bindCall(ctx, q, &made.Binding); err != nil { // whatever the answer to the call is
+			return nil, seen, err
+		}
 		seen, _, err = look(ctx, q, lookupOf(v.Bound))
 		if err == nil && seen.Current == nil && !seen.Pruned {
 			err = fmt.Errorf("%w: %w", engine.ErrRepeat, ErrScopeChanged) // who has taken it is not seen
