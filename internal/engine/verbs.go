@@ -145,11 +145,10 @@ func (q Rows) Reserve(ctx context.Context, all ...*Reservation) error {
 // Timely reports whether it may be stored at a time of the ledger's clock, and makes it
 // anew for that time where it has to be.
 func (r *Reservation) Timely(now int64) bool {
-	if r.From <= now && now < r.Until {
-		return true
-	}
-	return r.Renew != nil && r.Renew(now) && r.From <= now && now < r.Until
+	return r.isFor(now) || r.Renew != nil && r.Renew(now) && r.isFor(now)
 }
+
+func (r *Reservation) isFor(now int64) bool { return r.From <= now && now < r.Until }
 
 func (q Rows) reserve(ctx context.Context, r *Reservation) error {
 	if r.Answer = Late; !r.Timely(q.Now()) {
@@ -193,7 +192,7 @@ func (q Rows) reserve(ctx context.Context, r *Reservation) error {
 	if err := q.InsertEvent(ctx, dbgen.InsertEventParams(r.Event)); err != nil {
 		return err
 	}
-	if now := q.Now(); now < r.From || now >= r.Until { // nothing comes between this and the commit
+	if !r.isFor(q.Now()) { // nothing comes between this and the commit
 		r.Answer = Late
 		return errPartly
 	}
@@ -217,6 +216,22 @@ func Bind(ctx context.Context, q dbgen.Querier, b *dbgen.CallBinding) (Answer, e
 		return Bound, nil
 	}
 	return Stored, err
+}
+
+// Observe inserts a receipt as the downstream gave it; false says that its scope has one.
+func Observe(ctx context.Context, q dbgen.Querier, d *dbgen.DownstreamReceipt) (bool, error) {
+	n, err := q.InsertDownstreamReceipt(ctx, dbgen.InsertDownstreamReceiptParams{
+		TenantID: d.TenantID, SubjectID: d.SubjectID, ToolName: d.ToolName, IdempotencyKey: d.IdempotencyKey,
+		RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
+		ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision, ResourceRevision: d.ResourceRevision,
+		ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision, CommittedAt: d.CommittedAt, RowDigest: d.RowDigest,
+	})
+	return n == 1, err
+}
+
+// Announce inserts a place among the endings.
+func Announce(ctx context.Context, q dbgen.Querier, e *dbgen.Ending) error {
+	return q.InsertEnding(ctx, dbgen.InsertEndingParams{StatusRef: e.StatusRef, RowDigest: e.RowDigest})
 }
 
 // Claimed implements [Verbs].
@@ -263,13 +278,8 @@ func (q Rows) move(ctx context.Context, m *Motion) error {
 		return errPartly
 	}
 	if d := m.Observed; d != nil {
-		n, err := q.InsertDownstreamReceipt(ctx, dbgen.InsertDownstreamReceiptParams{
-			TenantID: d.TenantID, SubjectID: d.SubjectID, ToolName: d.ToolName, IdempotencyKey: d.IdempotencyKey,
-			RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
-			ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision, ResourceRevision: d.ResourceRevision,
-			ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision, CommittedAt: d.CommittedAt, RowDigest: d.RowDigest,
-		})
-		if errors.Is(err, ErrConstraint) || err == nil && n != 1 {
+		inserted, err := Observe(ctx, q, d)
+		if errors.Is(err, ErrConstraint) || err == nil && !inserted {
 			return errPartly
 		} else if err != nil {
 			return err
@@ -283,7 +293,7 @@ func (q Rows) move(ctx context.Context, m *Motion) error {
 		}
 	}
 	if e := m.Ending; e != nil {
-		if err := q.InsertEnding(ctx, dbgen.InsertEndingParams{StatusRef: e.StatusRef, RowDigest: e.RowDigest}); err != nil {
+		if err := Announce(ctx, q, e); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 )
 
-// A claimed operation. claimed is false when there was nothing to claim; the
-// record is then as it was found, or nil.
+// A Claim is an operation that was claimed. Claimed is false when there was nothing to
+// claim; the operation is then as it was found, or nil.
 type Claim struct {
 	*Operation
 	Claimed bool
@@ -114,7 +114,7 @@ func (w Claiming) judge(ctx context.Context, q engine.Querier, r *Operation) (Cl
 	return c, m, err
 }
 
-// maxBatch bounds how many operations one transaction claims, and with it how
+// MaxBatch bounds how many operations one transaction claims, and with it how
 // long others wait for that.
 const MaxBatch = 64
 

@@ -24,16 +24,11 @@ func (s *Ledger) Observe(ctx context.Context, r *Operation, e toolresult.Evidenc
 // observe inserts a receipt; one that the scope has already must be the same,
 // but for when it was observed.
 func observe(ctx context.Context, q dbgen.Querier, o *dbgen.Operation, d dbgen.DownstreamReceipt) (*dbgen.DownstreamReceipt, error) {
-	n, err := q.InsertDownstreamReceipt(ctx, dbgen.InsertDownstreamReceiptParams{
-		TenantID: d.TenantID, SubjectID: d.SubjectID, ToolName: d.ToolName, IdempotencyKey: d.IdempotencyKey,
-		RequestSha256: d.RequestSha256, ReceiptID: d.ReceiptID, DownstreamRequestID: d.DownstreamRequestID,
-		ResultJSON: d.ResultJSON, ProducerRevision: d.ProducerRevision, ResourceRevision: d.ResourceRevision,
-		ObservedAt: d.ObservedAt, EffectRevision: d.EffectRevision, CommittedAt: d.CommittedAt, RowDigest: d.RowDigest,
-	})
+	inserted, err := engine.Observe(ctx, q, &d)
 	if errors.Is(err, engine.ErrConstraint) {
 		return nil, fmt.Errorf("%w: %w", ErrReceiptRefused, err)
 	}
-	if err != nil || n == 1 {
+	if err != nil || inserted {
 		return &d, err
 	}
 	r := &Operation{operation: *o}
@@ -70,7 +65,7 @@ var ErrReceiptRefused = errors.New("the receipt was refused by the ledger")
 type Commitment struct {
 	Operation *Operation
 	// Evidence is what the downstream has just answered, or nil where the
-	// receipt in record.downstream is to be accepted.
+	// receipt that was read with Operation is to be accepted.
 	Evidence *toolresult.Evidence
 	// Fence is the claim under which a worker commits; 0 for a reconciliation,
 	// which needs none, because the receipt says that the effect has happened.
@@ -83,17 +78,8 @@ type Commitment struct {
 // is left as it is.
 func (s *Ledger) Commit(ctx context.Context, c Commitment) (r *Operation, err error) {
 	defer Endings.Ring(c.Operation.StatusRef())
-	plan, unknown := c.plan(), false
-	if plan != nil {
-		err := s.engine.Move(ctx, plan)
-		if err == nil && plan.Answer == engine.Stored {
-			return &Operation{operation: plan.Operation, event: plan.Event, downstream: plan.Observed, local: plan.Accepted}, nil
-		}
-		if unknown = errors.Is(err, engine.ErrCommitUnknown); err != nil && !unknown {
-			return nil, err
-		}
-	}
-	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) (err error) {
+	plan := c.plan()
+	moved, err := s.move(ctx, plan, func(ctx context.Context, q engine.Querier) (err error) {
 		if r, err = claimed(ctx, q, c.Operation); err != nil {
 			return err
 		}
@@ -112,8 +98,8 @@ func (s *Ledger) Commit(ctx context.Context, c Commitment) (r *Operation, err er
 		}
 		return r.end(ctx, q, c)
 	})
-	if unknown {
-		err = engine.InDoubt(err)
+	if moved {
+		r = &Operation{operation: plan.Operation, event: plan.Event, downstream: plan.Observed, local: plan.Accepted}
 	}
 	return r, err
 }
@@ -189,8 +175,7 @@ func (r *Operation) insertAccepted(ctx context.Context, q dbgen.Querier, l dbgen
 	r.local = &l
 	n, err := q.InsertLocalReceipt(ctx, dbgen.InsertLocalReceiptParams(l))
 	if err == nil && n == 1 && r.downstream.DownstreamPK != 0 { // it was there before
-		e := r.ending()
-		return q.InsertEnding(ctx, dbgen.InsertEndingParams{StatusRef: e.StatusRef, RowDigest: e.RowDigest})
+		return engine.Announce(ctx, q, r.ending())
 	}
 	if err != nil || n == 1 {
 		return err

@@ -35,12 +35,10 @@ func (s *Ledger) holdsScope(k *dbgen.LookupParams) error {
 		"response_id", k.ResponseID, "call_id", k.CallID)
 }
 
-// holdsCall checks a call identity, and with an admission the operation o that is to
-// be made, and every receipt that may come of it.
-func (s *Ledger) holdsCall(v Reservation, o *dbgen.Operation) error {
-	p, c := v.Bound.Principal(), v.Bound.Call()
-	key := dbgen.LookupParams{TenantID: p.TenantID, SubjectID: p.SubjectID, ToolName: c.Name, IdempotencyKey: c.IdempotencyKey,
-		Provider: c.Provider, APIFamily: c.APIFamily, ResponseID: c.ResponseID, CallID: c.CallID}
+// holdsCall checks a call identity, and with an admission the operation that is to be
+// made, and every receipt that may come of it.
+func (s *Ledger) holdsCall(v Reservation) error {
+	key := lookupOf(v.Bound)
 	if err := s.holdsScope(&key); err != nil {
 		return err
 	}
@@ -48,11 +46,12 @@ func (s *Ledger) holdsCall(v Reservation, o *dbgen.Operation) error {
 		key.TenantID, key.SubjectID, key.Provider, key.APIFamily, key.ResponseID, key.CallID); err != nil || v.Admission == nil {
 		return err
 	}
-	if err := s.Holds("operation_id", o.FirstOperationID, "adapter_revision", o.FirstAdapterRevision,
-		"approval_id", o.ApprovalID, "approver_id", o.ApproverID, "worker_id", v.Admission.Worker,
-		"input_schema_revision", o.InputSchemaRevision, "output_schema_revision", o.OutputSchemaRevision,
-		"effect_revision", o.EffectRevision, "handler_revision", o.HandlerRevision,
-		"producer_revision", o.ProducerRevision, "policy_revision", o.PolicyRevision); err != nil {
+	c, t, a := v.Bound.Call(), v.Bound.Contract(), &v.Admission.Approval
+	if err := s.Holds("operation_id", c.OperationID, "adapter_revision", c.AdapterRevision,
+		"approval_id", a.ApprovalID, "approver_id", a.ApproverID, "worker_id", v.Admission.Worker,
+		"input_schema_revision", t.InputSchema, "output_schema_revision", t.OutputSchema,
+		"effect_revision", t.Effect, "handler_revision", t.Handler,
+		"producer_revision", t.Producer, "policy_revision", t.Policy); err != nil {
 		return err
 	}
 	if err := s.fits("principal.tenant_id, principal.subject_id, name and idempotency_key", 0,

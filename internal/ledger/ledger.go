@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/toolruntime/toolruntime-go/internal/contract"
-
 	"github.com/toolruntime/toolruntime-go/internal/dbgen"
 	"github.com/toolruntime/toolruntime-go/internal/engine"
 	"github.com/toolruntime/toolruntime-go/toolresult"
@@ -22,15 +21,13 @@ type Ledger struct {
 	engine engine.Engine
 }
 
-// NewLedger is the ledger that stands behind an engine, which it closes.
-func New(e engine.Engine) *Ledger {
-	return &Ledger{engine: e}
-}
+// New is the ledger that stands behind an engine, which it closes.
+func New(e engine.Engine) *Ledger { return &Ledger{engine: e} }
 
 // Engine is what it stands on.
 func (s *Ledger) Engine() engine.Engine { return s.engine }
 
-// closeLedger ends it after the transactions that are running.
+// Close ends it after the transactions that are running.
 func (s *Ledger) Close() error { return s.engine.Close() }
 
 // Now is the ledger's clock.
@@ -56,8 +53,8 @@ func (s *Ledger) Counts(ctx context.Context) (c Counts, err error) {
 // Counts are the numbers of rows in the five tables of the contract.
 type Counts struct{ CallBindings, Operations, Outbox, DownstreamReceipts, LocalReceipts int64 }
 
-// A record is an operation with its event and its receipts, as far as they were
-// read. It is the runtime's view of one intent.
+// An Operation is the runtime's view of one intent: with its event and its receipts, as
+// far as they were read.
 type Operation struct {
 	operation  dbgen.Operation
 	event      dbgen.Outbox
@@ -161,7 +158,7 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// A lookup is what the ledger knows about a call before anything is written.
+// A Known is what the ledger knows about a call before anything is written.
 type Known struct {
 	Bound   bool // the call identity is bound
 	Same    bool // … to this very call
@@ -170,8 +167,8 @@ type Known struct {
 }
 
 // Lookup reads whether a call identity is bound, and the operation that holds
-// the call's scope with the receipt that answers it: of its event, the record has
-// the number of attempts alone.
+// the call's scope with the receipt that answers it: of its event, the
+// operation has the number of attempts alone.
 func (s *Ledger) Lookup(ctx context.Context, b *toolresult.Bound, purpose toolresult.Purpose) (l Known, err error) {
 	key := lookupOf(b)
 	if err := s.holdsScope(&key); err != nil {
@@ -287,6 +284,7 @@ func claimed(ctx context.Context, q engine.Querier, c *Operation) (*Operation, e
 	return r, r.readEvent(ctx, q)
 }
 
+// Anybodys is for who looks at everybody's operations.
 func Anybodys(*Operation) bool { return true }
 
 // readRest reads the event and the receipts of r's operation.

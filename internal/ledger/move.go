@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"reflect"
 	"slices"
 
@@ -50,6 +51,25 @@ func (r *Operation) motion(m move) (*engine.Motion, error) {
 		motion.Ending = r.ending()
 	}
 	return motion, nil
+}
+
+// move makes a move by itself, from rows that the caller has read a while ago, or
+// otherwise runs a unit that reads them again: where they are others now, where there is no
+// move, and where nobody knows whether it was stored.
+func (s *Ledger) move(ctx context.Context, m *engine.Motion, otherwise engine.Unit) (moved bool, err error) {
+	unknown := false
+	if m != nil {
+		err := s.engine.Move(ctx, m)
+		unknown = errors.Is(err, engine.ErrCommitUnknown)
+		if err == nil && m.Answer == engine.Stored || err != nil && !unknown {
+			return err == nil, err
+		}
+	}
+	err = s.engine.Write(ctx, otherwise)
+	if unknown {
+		err = engine.InDoubt(err)
+	}
+	return false, err
 }
 
 // carryOut makes a move of r in the open transaction.

@@ -87,7 +87,7 @@ func (s *Ledger) mayReserve(v Reservation) error {
 	if v.Now >= v.Admission.Approval.ExpiresAt {
 		return ErrApprovalExpired
 	}
-	return s.holdsCall(v, new(newOperation(v)))
+	return s.holdsCall(v)
 }
 
 // maxLate bounds how often rows are made anew because their time has passed before they
@@ -148,7 +148,7 @@ func (s *Ledger) reserved(ctx context.Context, v Reservation, r *engine.Reservat
 // bindAndCheck binds a call identity that makes no operation, while the scope is as the
 // caller has found it.
 func (s *Ledger) bindAndCheck(ctx context.Context, v Reservation) error {
-	if err := s.holdsCall(v, nil); err != nil {
+	if err := s.holdsCall(v); err != nil {
 		return err
 	}
 	binding := bindingOf(v)
@@ -171,7 +171,7 @@ func (v *Reservation) term() Term {
 // BindCall binds a call identity in a transaction of its own: it stays, whatever
 // the answer to the call is.
 func (s *Ledger) BindCall(ctx context.Context, v Reservation) error {
-	if err := s.holdsCall(v, nil); err != nil {
+	if err := s.holdsCall(v); err != nil {
 		return err
 	}
 	binding := bindingOf(v)

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -106,20 +105,14 @@ func shareOut(waiting []Share, room map[string]int, limit int) (shares []Share, 
 // record. One whose attempt has ended in this way already is left as it is: the answer to
 // the commit was lost.
 func (s *Ledger) held(ctx context.Context, c *Operation, how Ending, change func(*Operation) (*engine.Motion, error)) (r *Operation, err error) {
-	fence, unknown := c.Fence(), false
+	fence := c.Fence()
+	var m *engine.Motion // from the rows of the claim, if nobody has touched them
 	if c.mayEnd(fence) == nil {
-		// From the rows of the claim, if nobody has touched them.
-		if m, err := change(c); err == nil {
-			err := s.engine.Move(ctx, m)
-			if err == nil && m.Answer == engine.Stored {
-				return &Operation{operation: m.Operation, event: m.Event, cause: c.cause}, nil
-			}
-			if unknown = errors.Is(err, engine.ErrCommitUnknown); err != nil && !unknown {
-				return nil, err
-			}
+		if m, err = change(c); err != nil {
+			m = nil // the transaction says why
 		}
 	}
-	err = s.engine.Write(ctx, func(ctx context.Context, q engine.Querier) (err error) {
+	moved, err := s.move(ctx, m, func(ctx context.Context, q engine.Querier) (err error) {
 		if r, err = claimed(ctx, q, c); err != nil {
 			return err
 		}
@@ -142,8 +135,8 @@ func (s *Ledger) held(ctx context.Context, c *Operation, how Ending, change func
 		}
 		return lost
 	})
-	if unknown {
-		err = engine.InDoubt(err)
+	if moved {
+		r = &Operation{operation: m.Operation, event: m.Event, cause: c.cause}
 	}
 	return r, err
 }

@@ -44,9 +44,11 @@ func LookupOnce(path string, arg dbgen.LookupParams, known *Known) Statement {
 	return s
 }
 
-// ByKey has the server plan what is sent after it, in the same transaction, for tables of
-// any size: it may know of tables that have grown since only that they were small.
-var ByKey = SetLocal("enable_seqscan", "off", "plan_cache_mode", "force_generic_plan")
+// ByKey are settings of the server, each followed by its value, with which it plans by key,
+// for tables of any size: it may know of tables that have grown since only that they were
+// small. They are for one transaction; the server keeps the plans that it makes there for
+// those who use the connection afterwards.
+var ByKey = []string{"enable_seqscan", "off", "enable_hashjoin", "off", "enable_mergejoin", "off", "plan_cache_mode", "force_generic_plan"}
 
 // LookupMany is LookupOnce for many, each into the known of the same place. It follows
 // ByKey.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -189,10 +190,13 @@ func runOf(conn *sql.Conn) (run string) {
 
 const timeline = "pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)"
 
-// plannedByKey are the settings of [byKey] for a transaction. The server keeps the plans
-// that it makes there for those who use the connection afterwards.
-const plannedByKey = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; " +
-	"SET LOCAL plan_cache_mode = force_generic_plan"
+// plannedByKey sets [pgquery.ByKey] for a transaction.
+var plannedByKey = func() (statements string) {
+	for setting := range slices.Chunk(pgquery.ByKey, 2) {
+		statements += "SET LOCAL " + setting[0] + " = " + setting[1] + "; "
+	}
+	return statements
+}()
 
 // begin also takes the transaction's id and hears the time, in the same round trip.
 func (e *pgEngine) begin(ctx context.Context, conn *sql.Conn, settings string) (tx transaction, err error) {

@@ -66,7 +66,7 @@ func (e *pgEngine) sendLookups(ctx context.Context, conn *sql.Conn, batch []*loo
 		for i, l := range batch {
 			keys[i], known[i] = l.key, &l.known
 		}
-		statements = append(statements, pgquery.ByKey, pgquery.LookupMany(e.path, keys, known))
+		statements = append(statements, pgquery.SetLocal(pgquery.ByKey...), pgquery.LookupMany(e.path, keys, known))
 	}
 	err := native(conn, func(conn *pgx.Conn) error { return pgquery.Send(ctx, conn, statements...) })
 	if useless(err) {

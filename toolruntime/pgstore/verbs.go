@@ -180,7 +180,7 @@ func (e *pgEngine) writeAll(ctx context.Context, conn *pgx.Conn, batch []*write)
 	})
 	var statements []pgquery.Statement
 	if len(batch) > 1 {
-		statements = append(statements, pgquery.SetLocal(append(slices.Clone(byKey), "lock_timeout", e.lock)...))
+		statements = append(statements, pgquery.SetLocal(append(slices.Clone(pgquery.ByKey), "lock_timeout", e.lock)...))
 	}
 	for _, some := range pgquery.Apart(motions, pgquery.MotionKeys) {
 		statements = append(statements, pgquery.MoveMany(e.path, some).Statement())
@@ -192,10 +192,6 @@ func (e *pgEngine) writeAll(ctx context.Context, conn *pgx.Conn, batch []*write)
 	conn.PgConn().CustomData()[keptKeys] = keys
 	return err
 }
-
-// byKey has the server plan a set for tables of any size: it may know of tables that have
-// grown since only that they were small.
-var byKey = []string{"enable_seqscan", "off", "enable_hashjoin", "off", "enable_mergejoin", "off", "plan_cache_mode", "force_generic_plan"}
 
 func compareScopes(o, p *dbgen.Operation) int {
 	return cmp.Or(cmp.Compare(o.IdempotencyKey, p.IdempotencyKey), cmp.Compare(o.ToolName, p.ToolName),
